@@ -1,0 +1,105 @@
+# LGM: everything is built into $(BUILD); nothing generated lands in the tree.
+#   make run      install what is missing, build, start `lgm standalone`
+#   make test     all tests; the last line is "N passed, N failed"
+
+BUILD ?= build
+CC ?= gcc
+MODE ?= release
+DESTDIR ?=
+PREFIX ?= /usr/local
+SEEDS ?= 20000
+ROUNDS ?= 30
+ARGS ?=
+
+PACKAGES = libevent libevent_pthreads libevent_openssl libprotobuf-c rocksdb libzstd liblz4 \
+	libisal json-c openssl zlib
+WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+	-Wimplicit-fallthrough -Wvla -Werror -Wno-variadic-macros
+ifneq (,$(findstring clang,$(CC)))
+WARN += -Wno-gnu-zero-variadic-macro-arguments
+endif
+
+opt_release = -O2
+opt_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+opt_tsan = -O1 -fsanitize=thread -fno-omit-frame-pointer
+opt_fuzz = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+
+VERSION := $(shell cat VERSION)
+CFLAGS = -std=gnu17 -g $(opt_$(MODE)) $(WARN) -D_GNU_SOURCE -DLGM_VERSION='"$(VERSION)"' \
+	-I. -isystem $(BUILD)/gen -pthread $(EXTRA_CFLAGS)
+LDFLAGS = $(filter -fsanitize=address% -fsanitize=thread,$(opt_$(MODE))) -pthread
+# Asked for only when something is compiled, so that `make deps` works before they exist.
+LIBS = $(shell pkg-config --libs $(PACKAGES)) -lroaring -lsnappy -lpcre2-8 -lm
+
+FOLDERS = common proto metadata ledger bookie client broker cli
+sources = $(filter-out %/main.c,$(shell find $(1) -name '*.c' 2>/dev/null | sort))
+objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
+lib = $(BUILD)/lib$(1).a
+
+PROTOS = $(wildcard proto/*.proto)
+GEN = $(patsubst proto/%.proto,$(BUILD)/gen/proto/%.pb-c.c,$(PROTOS))
+GEN_OBJ = $(GEN:.c=.o)
+
+PROGRAMS = $(BUILD)/lgm $(BUILD)/lgm-broker $(BUILD)/lgm-bookie
+ALL_LIBS = $(foreach f,cli broker client bookie ledger metadata proto common,$(call lib,$(f)))
+
+TEST_LIB = $(BUILD)/libtests.a
+UNIT_SRC = $(shell find tests/unit -name '*_test.c' 2>/dev/null | sort)
+UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
+FUZZ_SRC = $(shell find tests/fuzz -name '*_fuzz.c' 2>/dev/null | sort)
+FUZZ = $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
+
+.DEFAULT_GOAL = build
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+# ---- building -----------------------------------------------------------------------------
+
+build: $(PROGRAMS)
+
+$(BUILD)/gen/proto/%.pb-c.c $(BUILD)/gen/proto/%.pb-c.h: proto/%.proto
+	@mkdir -p $(dir $@)
+	protoc-c --c_out=$(BUILD)/gen $<
+
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c
+	$(CC) -std=gnu17 -g $(opt_$(MODE)) -w -I$(BUILD)/gen -c -o $@ $<
+
+$(BUILD)/%.o: %.c | $(GEN)
+	@mkdir -p $(dir $@)
+	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+define library
+$(call lib,$(1)): $(call objects,$(call sources,$(1))) $(if $(filter proto,$(1)),$(GEN_OBJ))
+	@mkdir -p $$(dir $$@)
+	@rm -f $$@
+	ar rcs $$@ $$^
+endef
+$(foreach f,$(FOLDERS),$(eval $(call library,$(f))))
+
+$(TEST_LIB): $(call objects,$(shell find tests/lib -name '*.c' 2>/dev/null))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/lgm: $(BUILD)/cli/main.o $(ALL_LIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/lgm-broker: $(BUILD)/broker/main.o $(ALL_LIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/lgm-bookie: $(BUILD)/bookie/main.o $(ALL_LIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# A unit test links its own folder's library and those below it; the linker takes what it needs.
+.SECONDEXPANSION:
+below_common = common
+below_proto = proto common
+below_metadata = metadata $(below_proto)
+below_ledger = ledger $(below_metadata)
+below_bookie = bookie $(below_ledger)
+below_client = client $(below_proto)
+below_broker = broker client $(below_ledger)
+below_cli = cli broker client bookie ledger metadata proto common
+libs_under = $(foreach f,$(below_$(firstword $(subst /, ,$(1)))),$(call lib,$(f)))
+$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
+	@mkdir -p $(dir $@)
+	$(CC) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs check) $(LIBS)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

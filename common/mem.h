@@ -1,0 +1,23 @@
+/* mem.h - allocation that never fails.
+ *
+ * A server out of memory has no good next move, so these abort with a message.
+ * What a peer can make us allocate is bounded earlier: frame size, window size,
+ * arena limit.  Plain malloc() is banned outside mem.c (see tests/tidy.py).
+ */
+#ifndef COMMON_MEM_H
+#define COMMON_MEM_H
+
+#include <stddef.h>
+
+void *mem_alloc(size_t size);            /* zeroed; gives */
+void *mem_resize(void *p, size_t size);  /* takes p, gives; new bytes are not zeroed */
+void mem_free(void *p);                  /* takes; NULL is fine */
+char *mem_string(const char *s);         /* gives a copy */
+char *mem_string_n(const char *s, size_t len);
+char *mem_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* gives */
+
+#define mem_new(type) ((type *)mem_alloc(sizeof(type)))
+
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+#endif
