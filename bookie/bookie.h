@@ -1,0 +1,50 @@
+/* bookie.h - a bookie: stores ledgers, and answers nothing before it is durable.
+ *
+ *   frame -> handlers (the ledger's loop) -> write cache + journal queue
+ *                     journal thread: one group, one pwritev, one fdatasync -> replies
+ *                     flush thread: frozen cache -> entry log -> index -> checkpoint
+ *
+ * main.c and `lgm standalone` both start it through here.
+ *
+ * Threads: start and stop from a thread that is no loop's.
+ */
+#ifndef BOOKIE_BOOKIE_H
+#define BOOKIE_BOOKIE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/config.h"
+#include "common/disk.h"
+#include "common/err.h"
+#include "common/loop.h"
+#include "common/metric.h"
+
+struct bookie;
+struct metadata;
+
+/* From bookie/config.def; upstream key names (bookkeeper.conf). */
+struct bookie_conf {
+#define CONFIG_MEMBER_INT    int64_t
+#define CONFIG_MEMBER_BOOL   bool
+#define CONFIG_MEMBER_DOUBLE double
+#define CONFIG_MEMBER_STRING const char *
+#define X(name, member, type, preset, min, max, when, what) CONFIG_MEMBER_##type member;
+#include "bookie/config.def"
+#undef X
+};
+extern const struct config_table bookie_config_table;
+
+/* ERR_BAD_CONFIG, ERR_IO, ERR_NOT_ALLOWED (a cookie that does not match), each with a log event
+ * that says what and where.  When it returns ERR_OK the journal was replayed, the port is open
+ * and the bookie is registered.  conf, meta, loops and disk outlive it. */
+MUST_CHECK enum err bookie_start(struct bookie **out, const struct bookie_conf *conf,
+                                 struct metadata *meta, struct loops *loops, struct disk *disk);
+void bookie_stop(struct bookie **b); /* flushes, unregisters, joins its threads */
+const char *bookie_name(const struct bookie *b); /* its bookie id */
+uint16_t bookie_port(const struct bookie *b);
+bool bookie_is_writable(const struct bookie *b);
+void bookie_render_metrics(struct bookie *b, struct text *t);
+
+#endif

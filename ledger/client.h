@@ -1,0 +1,112 @@
+/* client.h - ledgers: written once, read by many, closed for good.
+ *
+ * The shell around appender, reader and recoverer: it owns the links to the bookies and the
+ * timers, feeds the cores what happens and does what they ask.
+ *
+ *   ledger_append -> appender -> link a bookie: header + digest, one writev -> Qa replies, in
+ *   order -> append->done()
+ *
+ * Memory:  requests are embedded in their owner and stay put until done().
+ * Threads: a client and its handles live on one loop; done() never comes in the caller's stack.
+ * Limits:  conf.window_entries and conf.window_bytes in flight a ledger, then ERR_BUSY: go on
+ *          after the next done().
+ */
+#ifndef LEDGER_CLIENT_H
+#define LEDGER_CLIENT_H
+
+#include "common/buf.h"
+#include "common/list.h"
+#include "common/loop.h"
+#include "ledger/quorum.h"
+
+struct ledger;
+struct ledger_client;
+struct metadata;
+struct tls;
+
+struct ledger_client_conf {
+    uint64_t add_timeout_us;  /* a bookie that has not answered by then has failed; 0: 30 s */
+    uint64_t read_timeout_us; /* then the next replica is asked; 0: 30 s */
+    unsigned window_entries;  /* 0: 50,000 */
+    size_t window_bytes;      /* 0: 64 MiB */
+    struct tls *tls;          /* to the bookies; NULL: plain */
+};
+
+struct ledger_client *ledger_client_new(struct loop *home, struct metadata *meta,
+                                        const struct ledger_client_conf *conf); /* gives */
+void ledger_client_drop(struct ledger_client **c); /* after all its handles */
+
+/* Bookies that can take writes now, as this client knows them; false until the first listing. */
+bool ledger_client_ready(const struct ledger_client *c);
+unsigned ledger_client_bookies(const struct ledger_client *c);
+/* changed() whenever the set of writable bookies has changed. */
+struct bookies_watch {
+    void (*changed)(struct bookies_watch *w);
+    struct list_node node; /* private */
+};
+void ledger_client_watch(struct ledger_client *c, struct bookies_watch *w);
+void ledger_client_unwatch(struct ledger_client *c, struct bookies_watch *w);
+
+/* Custom metadata of a ledger: application=pulsar and the like. */
+struct ledger_tag {
+    const char *key;
+    struct view value;
+};
+
+struct ledger_call {
+    /* `l` is given on ERR_OK of create and open, else NULL. */
+    void (*done)(struct ledger_call *c, enum err err, struct ledger *l);
+    void *private;
+};
+
+/* A new ledger of ours: CRC32C, empty password.  ERR_NOT_ENOUGH_BOOKIES at once when fewer than
+ * E are alive. */
+void ledger_create(struct ledger_client *c, struct quorum q, const struct ledger_tag *tags,
+                   unsigned n, struct ledger_call *call);
+
+enum ledger_open_how {
+    LEDGER_OPEN_READ,    /* as it is: an open ledger shows what its bookies know as confirmed */
+    LEDGER_OPEN_RECOVER, /* fence the old writer, find the true end, close there, then read */
+};
+/* ERR_NO_LEDGER only when the metadata says so.  Any digest and password (from the metadata). */
+void ledger_open(struct ledger_client *c, int64_t id, enum ledger_open_how how,
+                 struct ledger_call *call);
+
+struct ledger_append {
+    struct chain payload; /* borrowed until done(); kept by the caller for a resend */
+    uint32_t crc;         /* CRC32C of the payload */
+    /* ERR_OK in entry order.  After a failure the ledger takes no more: every append that is not
+     * confirmed fails, in order, FENCED when another owner has taken the ledger, else anything
+     * of class RETRY: close it and go on in a new one. */
+    void (*done)(struct ledger_append *a, enum err err, entry_id id);
+    struct list_node node; /* private, as the next */
+    entry_id id;
+};
+MUST_CHECK enum err ledger_append(struct ledger *l, struct ledger_append *a);
+
+struct ledger_read {
+    entry_id first, last; /* inclusive; at most the last confirmed */
+    size_t max_bytes;     /* stops after the entry that reaches it; 0: no limit */
+    void (*entry)(struct ledger_read *r, entry_id id, struct slice payload); /* in order; gives */
+    void (*done)(struct ledger_read *r, enum err err); /* ERR_OK; NO_ENTRY, CHECKSUM, IO ...: all
+                                                          before it was delivered */
+    void *private;
+};
+/* May be dropped by ledger_read_cancel(): then no further callback. */
+void ledger_read(struct ledger *l, struct ledger_read *r);
+void ledger_read_cancel(struct ledger_read *r);
+
+int64_t ledger_id(const struct ledger *l);
+entry_id ledger_last_confirmed(const struct ledger *l); /* ENTRY_NONE: empty */
+int64_t ledger_length(const struct ledger *l);          /* payload bytes up to that entry */
+bool ledger_is_closed(const struct ledger *l);          /* sealed in the metadata */
+struct quorum ledger_quorum(const struct ledger *l);
+
+/* Seals a ledger of ours at its last confirmed entry; *l becomes NULL, l stays valid until done().
+ * ERR_FENCED when another owner recovers or closed it otherwise. */
+void ledger_close(struct ledger **l, struct ledger_call *call);
+void ledger_drop(struct ledger **l); /* lets the handle go; what is under way is cancelled */
+/* Its metadata goes; the bookies find out by themselves.  An absent one is ERR_OK. */
+void ledger_delete(struct ledger_client *c, int64_t id, struct ledger_call *call);
+
+#endif

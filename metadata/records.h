@@ -1,0 +1,58 @@
+/* records.h - the only place that knows how a fact is written.
+ *
+ * A record in memory is the protobuf-c struct of the value (or a small struct of our own
+ * for JSON), so that fields that we do not know survive every read-modify-write.
+ *
+ * Memory: readers give; end with the generated *__free_unpacked(record, NULL) or the _drop
+ *         named here.  Writers give a slice.
+ */
+#ifndef METADATA_RECORDS_H
+#define METADATA_RECORDS_H
+
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/err.h"
+#include "proto/bookkeeper.pb-c.h"
+#include "proto/managed_ledger.pb-c.h"
+
+/* LedgerMetadataFormat behind "BookieMetadataFormatVersion\t3\n" and a varint length; version 2
+ * (text) is read for the fields that a ledger needs.  bookkeeper.md C.3. */
+MUST_CHECK enum err ledger_record_read(struct view value, Bookkeeper__LedgerMetadataFormat **out);
+struct slice ledger_record_write(const Bookkeeper__LedgerMetadataFormat *r);
+
+/* Plain protobuf, or wrapped in 0x4778 and compressed (read only).  An empty value is a record
+ * without ledgers.  pulsar-broker.md B.2. */
+MUST_CHECK enum err managed_ledger_record_read(struct view value,
+                                               ManagedLedger__ManagedLedgerInfo **out);
+struct slice managed_ledger_record_write(const ManagedLedger__ManagedLedgerInfo *r);
+MUST_CHECK enum err cursor_record_read(struct view value, ManagedLedger__ManagedCursorInfo **out);
+struct slice cursor_record_write(const ManagedLedger__ManagedCursorInfo *r);
+
+/* What a bookie says of itself in /ledgers/available: where its protocol is spoken.  An empty
+ * value means that the id is host:port. */
+struct bookie_record {
+    char *host;
+    uint16_t port;
+    char *http_host; /* NULL: none */
+    uint16_t http_port;
+};
+MUST_CHECK enum err bookie_record_read(const char *bookie_id, struct view value,
+                                       struct bookie_record *out); /* gives */
+struct slice bookie_record_write(const char *bookie_id, const struct bookie_record *r);
+void bookie_record_drop(struct bookie_record *r);
+
+/* Cookie: "5\n" and CookieFormat as text, with an incarnation of ours in an unknown-to-others
+ * way that BookKeeper's text parser ignores: a trailing comment line "# incarnation: <hex>". */
+struct cookie_record {
+    char *bookie_id, *journal_dirs, *ledger_dirs, *instance_id, *incarnation;
+};
+MUST_CHECK enum err cookie_record_read(struct view value, struct cookie_record *out); /* gives */
+struct slice cookie_record_write(const struct cookie_record *r);
+void cookie_record_drop(struct cookie_record *r);
+
+/* {"partitions":N,...}: *partitions is 0 for a value without. */
+MUST_CHECK enum err partitioned_record_read(struct view value, int32_t *partitions);
+struct slice partitioned_record_write(int32_t partitions);
+
+#endif
