@@ -60,9 +60,11 @@ struct ledger_call {
 };
 
 /* A new ledger of ours: CRC32C, empty password.  ERR_NOT_ENOUGH_BOOKIES at once when fewer than
- * E are alive. */
-void ledger_create(struct ledger_client *c, struct quorum q, const struct ledger_tag *tags,
-                   unsigned n, struct ledger_call *call);
+ * E are alive.  Its id is above `above` (the last ledger of the same topic; -1: any): clients
+ * compare positions by ledger id, and ids come to each client in blocks, so a block that lies
+ * below is given up for a new one from the counter. */
+void ledger_create(struct ledger_client *c, struct quorum q, int64_t above,
+                   const struct ledger_tag *tags, unsigned n, struct ledger_call *call);
 
 enum ledger_open_how {
     LEDGER_OPEN_READ,    /* as it is: an open ledger shows what its bookies know as confirmed */
