@@ -1,0 +1,85 @@
+/* cursor.h - how far one subscription has acknowledged, hole by hole, and never forgotten.
+ *
+ *   ack -> acks (core: mark-delete + roaring bitmap a ledger) -> delta, group-committed to the
+ *   cursor's ledger -> ack_call.done()
+ *
+ * The core (cursor_acks) decides; the store (cursor_store) writes.  A cursor ledger holds
+ * versioned deltas and now and then a full snapshot, uncapped; a clean close writes Pulsar's
+ * own form (ManagedCursorInfo inline, or PositionInfo as the ledger's last entry).  Both are read.
+ * An entry is acknowledged for good once ack_call.done() was called; other acks within
+ * conf.cursor_delta_delay_us and a write.
+ *
+ * Facts: pulsar-broker.md B.2, B.6, K 6-8; DESIGN.md 6.
+ *
+ * Threads: the managed ledger's loop.
+ */
+#ifndef BROKER_MANAGED_LEDGER_CURSOR_H
+#define BROKER_MANAGED_LEDGER_CURSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/managed_ledger/position.h"
+#include "broker/managed_ledger/segments.h"
+#include "common/err.h"
+#include "common/loop.h"
+#include "ledger/client.h"
+
+struct cursor;
+struct metadata;
+struct ml_conf;
+
+struct cursor_ack_call {
+    void (*done)(struct cursor_ack_call *c, enum err err); /* durable, or why not */
+    struct cursor_ack_call *next;                          /* private, as the next */
+    uint64_t seq;
+};
+
+/* One entry; positions that are acknowledged already, or are no entry, are fine.  call may be
+ * NULL. */
+void cursor_ack(struct cursor *c, const struct position *at, unsigned n,
+                struct cursor_ack_call *call);
+/* Everything up to and with this one. */
+void cursor_ack_upto(struct cursor *c, struct position at, struct cursor_ack_call *call);
+/* Sets the mark-delete position and forgets the holes: a seek. */
+void cursor_reset(struct cursor *c, struct position mark_delete, struct cursor_ack_call *call);
+
+const char *cursor_name(const struct cursor *c);
+struct position cursor_mark_delete(const struct cursor *c);
+bool cursor_is_acked(const struct cursor *c, struct position at);
+/* The first entry's place after p that is not acknowledged (it may not be written yet). */
+struct position cursor_next_unacked(const struct cursor *c, struct position p);
+int64_t cursor_backlog(const struct cursor *c); /* entries not acknowledged, exact */
+uint64_t cursor_holes(const struct cursor *c);  /* acknowledged ranges beyond the mark-delete */
+
+/* ---- for the managed ledger ------------------------------------------------------------------ */
+
+struct cursor_env {
+    struct loop *home;
+    struct ledger_client *ledgers;
+    struct metadata *meta;
+    const struct ml_conf *conf;
+    const char *ml_name;
+    const struct segments *segments;
+    void (*moved)(struct cursor_env *e, struct cursor *c);            /* mark-delete went on, durably */
+    void (*failed)(struct cursor_env *e, struct cursor *c, enum err err); /* FENCED: another owner */
+};
+
+struct cursor_call {
+    void (*done)(struct cursor_call *c, enum err err, struct cursor *cursor); /* gives on open, create */
+    void *private;
+};
+/* Reads the node `name` (decoded) and what it points to.  An empty or unreadable cursor ledger
+ * falls back to the node's own position, else to the earliest: redelivery, never loss.  But a
+ * store or a bookie that is away is waited for. */
+void cursor_open(struct cursor_env *e, const char *name, struct cursor_call *call);
+void cursor_create(struct cursor_env *e, const char *name, struct position mark_delete,
+                   struct cursor_call *call);
+void cursor_close(struct cursor **c, struct cursor_call *call);  /* Pulsar's form; gone at done() */
+void cursor_delete(struct cursor **c, struct cursor_call *call); /* ledger and node; gone at done() */
+void cursor_abandon(struct cursor **c); /* without writing: another owner has it */
+
+/* The durable mark-delete: what trimming may rely on. */
+struct position cursor_durable_mark_delete(const struct cursor *c);
+
+#endif

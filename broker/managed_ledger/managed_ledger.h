@@ -1,0 +1,143 @@
+/* managed_ledger.h - an endless log made of ledgers: what a topic is stored in.
+ *
+ *   add -> [waiting] -> current ledger -> confirmed, in order -> done(position)
+ *             |             |
+ *             |             +-- failed, full or old: closed at its last confirmed entry
+ *             +-- resent in order into the next ledger, as soon as E bookies live
+ *
+ * Every entry gets broker entry metadata in front: the time, and the index of its last
+ * message, dense from 0 over the whole topic (recovered from the last entry and from
+ * ManagedLedgerInfo.properties).  Stored facts are Pulsar's: pulsar-broker.md B.1 to B.5.
+ *
+ * Opening fences and recovers the last ledger and CASes the node, so that two brokers that both
+ * think they own the topic cannot both write (DESIGN.md 6, Takeover).  The next ledger is
+ * created at the first add.
+ *
+ * Memory:  an ml_add or ml_read is its caller's and stays put until done().
+ * Threads: one loop, the env's; done() never comes in the caller's stack.
+ * Limits:  conf.pending_bytes of adds wait at most, then ERR_BUSY (they wait without an error
+ *          while bookies are missing); the entry cache is bounded for the loop.
+ */
+#ifndef BROKER_MANAGED_LEDGER_MANAGED_LEDGER_H
+#define BROKER_MANAGED_LEDGER_MANAGED_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/managed_ledger/position.h"
+#include "broker/managed_ledger/segments.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/list.h"
+#include "common/loop.h"
+#include "ledger/client.h"
+
+struct metadata;
+struct managed_ledger;
+struct cursor;
+
+struct ml_conf {
+    struct quorum quorum;
+    int64_t max_entries_per_ledger;   /* managedLedgerMaxEntriesPerLedger, 50,000 */
+    int64_t max_bytes_per_ledger;     /* managedLedgerMaxSizePerLedgerMbytes, 2,048 MB */
+    int64_t min_rollover_ms;          /* managedLedgerMinLedgerRolloverTimeMinutes, 10 */
+    int64_t max_rollover_ms;          /* managedLedgerMaxLedgerRolloverTimeMinutes, 240 */
+    int64_t retention_ms;             /* 0: none; -1: for ever */
+    int64_t retention_bytes;          /* 0: none; -1: no limit */
+    size_t pending_bytes;             /* of adds that wait, one managed ledger */
+    size_t cache_bytes;               /* entry cache of one loop */
+    int64_t cursor_max_entries;       /* managedLedgerCursorMaxEntriesPerLedger, 50,000 */
+    int64_t cursor_delta_delay_us;    /* acks without a response gather so long before a write */
+};
+
+/* One a loop: what its managed ledgers share. */
+struct ml_env;
+struct ml_env *ml_env_new(struct loop *home, struct ledger_client *ledgers, struct metadata *meta,
+                          const struct ml_conf *conf); /* gives; conf is copied */
+void ml_env_drop(struct ml_env **e);                   /* after all its managed ledgers */
+
+/* Whom to tell. */
+struct ml_owner {
+    void (*grew)(struct ml_owner *o);                   /* max_readable has moved */
+    void (*failed)(struct ml_owner *o, enum err err);   /* FENCED: another broker has it; for good */
+};
+
+struct ml_call {
+    void (*done)(struct ml_call *c, enum err err, struct managed_ledger *m); /* gives m on open */
+    void *private;
+};
+
+/* `name` is "t/ns/persistent/encoded" (managed_ledger_name).  create: make it if it is absent, else
+ * ERR_TOPIC_NOT_FOUND.  Durable cursors are loaded before done(). */
+void managed_ledger_open(struct ml_env *e, const char *name, bool create, struct ml_owner *owner,
+                         struct ml_call *call);
+/* Waits for what is under way, seals the current ledger, writes cursors in Pulsar's own form;
+ * m is gone at done(). */
+void managed_ledger_close(struct managed_ledger **m, struct ml_call *call);
+/* Cursors, ledgers, then the node; m is gone at done(). */
+void managed_ledger_delete(struct managed_ledger **m, struct ml_call *call);
+
+struct ml_add {
+    struct chain payload; /* from 0x0e01; at most CHAIN_MAX - 1 slices; borrowed until done() */
+    uint32_t crc;         /* CRC32C of the payload */
+    uint32_t messages;    /* in the entry, at least 1 */
+    void (*done)(struct ml_add *a, enum err err, struct position at, uint64_t index);
+    struct list_node node; /* private, as the rest */
+    struct managed_ledger *ml;
+    uint64_t index;
+    uint32_t stored_crc;
+    size_t bytes;
+    struct ledger_append append;
+};
+/* done() in order; an error only when the managed ledger has failed for good or was closed. */
+MUST_CHECK enum err managed_ledger_add(struct managed_ledger *m, struct ml_add *a);
+
+struct ml_entry {
+    struct position at;
+    struct slice payload; /* with its broker entry metadata in front */
+};
+
+struct ml_read {
+    struct position from;      /* the first to look at: normalised with segments_next() */
+    unsigned max_entries;
+    size_t max_bytes;          /* at least one entry is read whatever its size; 0: no limit */
+    const struct cursor *skip; /* what it has acknowledged is left out; NULL: nothing is */
+    /* entries are the callee's (gives; drop each payload); n is 0 when nothing is readable there yet;
+     * `next` is where to go on.  An error: what was read before it was delivered. */
+    void (*done)(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
+                 struct position next);
+    struct list_node node; /* private, as the next */
+    void *private;
+};
+void managed_ledger_read(struct managed_ledger *m, struct ml_read *r);
+void managed_ledger_read_cancel(struct managed_ledger *m, struct ml_read *r); /* no callback follows */
+
+/* Up to where consumers may read: today the last confirmed entry. */
+struct position managed_ledger_max_readable(const struct managed_ledger *m);
+const struct segments *managed_ledger_segments(const struct managed_ledger *m); /* borrows */
+uint64_t managed_ledger_next_index(const struct managed_ledger *m);
+const char *managed_ledger_name_of(const struct managed_ledger *m);
+size_t managed_ledger_pending_bytes(const struct managed_ledger *m);
+/* ManagedLedgerInfo.properties of ours and of others: persisted before done(). */
+void managed_ledger_set_property(struct managed_ledger *m, const char *key, const char *value,
+                                 struct ml_call *call);
+const char *managed_ledger_property(const struct managed_ledger *m, const char *key); /* or NULL */
+
+/* ---- cursors (cursor.h says what one does) ------------------------------------------------- */
+
+struct ml_cursor_call {
+    void (*done)(struct ml_cursor_call *c, enum err err, struct cursor *cursor); /* borrows */
+    void *private;
+};
+struct cursor *managed_ledger_cursor(const struct managed_ledger *m, const char *name); /* or NULL */
+/* Calls each() for every durable cursor. */
+void managed_ledger_cursors(const struct managed_ledger *m,
+                            void (*each)(void *ctx, struct cursor *c), void *ctx);
+/* Durable before done(); at the given mark-delete position, normalised (POSITION_EARLIEST,
+ * POSITION_LATEST).  ERR_EXISTS. */
+void managed_ledger_cursor_create(struct managed_ledger *m, const char *name,
+                                  struct position mark_delete, struct ml_cursor_call *call);
+void managed_ledger_cursor_delete(struct managed_ledger *m, const char *name,
+                                  struct ml_cursor_call *call);
+
+#endif
