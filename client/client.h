@@ -1,0 +1,139 @@
+/* client.h - a client of the Pulsar protocol: what `lgm`, geo-replication and tests speak with.
+ *
+ * Producers batch, compress, and after a lost connection resend what was not acknowledged, in
+ * order.  Consumers keep a queue that FLOW fills, and subscribe again by themselves.
+ *
+ *   producer_send -> batch -> connection (one a broker) -> receipt -> send->done()
+ *   connection -> MESSAGE -> decompress, unbatch, join chunks -> consumer handler
+ *
+ * Memory:  payloads given to producer_send are copied; a received message is borrowed for the
+ *          length of the callback.
+ * Threads: everything on the client's loop (client_loop()), callbacks too.
+ * Limits:  producer: conf.pending_max messages and conf.pending_bytes wait, then ERR_BUSY (go on after
+ *          the next done()); consumer: conf.queue_size permits.
+ */
+#ifndef CLIENT_CLIENT_H
+#define CLIENT_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/loop.h"
+#include "proto/compress.h"
+
+struct client;
+struct producer;
+struct consumer;
+struct tls;
+
+struct client_conf {
+    const char *url;             /* pulsar://host:port[,host:port...] or pulsar+ssl:// */
+    struct tls *tls;             /* for pulsar+ssl */
+    uint64_t operation_timeout_us; /* lookups, creations; 0: 30 s */
+};
+
+MUST_CHECK enum err client_open(struct client **out, struct loop *home,
+                                const struct client_conf *conf); /* ERR_MALFORMED: the url */
+void client_close(struct client **c); /* after its producers and consumers */
+
+struct message_id {
+    int64_t ledger, entry;
+    int32_t partition;   /* -1: none */
+    int32_t batch_index; /* -1: not in a batch */
+};
+
+struct property {
+    const char *key, *value;
+};
+
+/* ---- producing ------------------------------------------------------------------------------ */
+
+struct producer_conf {
+    const char *topic;
+    const char *name;          /* NULL: the broker gives one */
+    enum compression compression;
+    bool batching;
+    unsigned batch_max;        /* messages; 0: 1,000 */
+    size_t batch_bytes;        /* 0: 128 KiB */
+    uint64_t batch_delay_us;   /* 0: 1 ms */
+    unsigned pending_max;      /* 0: 1,000 */
+    size_t pending_bytes;      /* 0: 64 MiB */
+    uint64_t send_timeout_us;  /* 0: none: it waits for as long as it takes */
+    bool chunking;             /* messages over the broker's limit go in pieces; not with batching */
+    void (*ready)(struct producer *p, void *ctx); /* first creation; may be NULL */
+    /* Each time a send is (re)sent after a reconnect, oldest first; may be NULL. */
+    void (*resent)(void *ctx, uint64_t sequence_id);
+    void (*failed)(void *ctx, enum err err, const char *text); /* for good; may be NULL */
+    void *ctx;
+};
+
+struct send {
+    const void *payload; /* copied by producer_send() */
+    size_t len;
+    const char *key;     /* NULL: none */
+    const struct property *properties;
+    unsigned n_properties;
+    uint64_t event_time; /* ms; 0: none */
+    void (*done)(struct send *s, enum err err, struct message_id id);
+    void *ctx;
+    uint64_t sequence_id; /* set by producer_send() */
+};
+
+/* ready() or failed() tells how it went. */
+struct producer *producer_open(struct client *c, const struct producer_conf *conf);
+/* s stays put until done().  ERR_BUSY: nothing was taken. */
+MUST_CHECK enum err producer_send(struct producer *p, struct send *s);
+void producer_flush(struct producer *p); /* sends the batch that gathers now */
+unsigned producer_pending(const struct producer *p);
+const char *producer_name(const struct producer *p);
+/* Flushes, waits for what is pending, closes; done() may be NULL.  The producer is gone then. */
+void producer_close(struct producer **p, void (*done)(void *ctx), void *ctx);
+
+/* ---- consuming ------------------------------------------------------------------------------ */
+
+enum subscription_type { SUB_EXCLUSIVE = 0, SUB_SHARED = 1, SUB_FAILOVER = 2, SUB_KEY_SHARED = 3 };
+
+struct received {
+    struct message_id id;
+    struct view payload;
+    const char *key; /* NULL: none */
+    const struct property *properties;
+    unsigned n_properties;
+    const char *producer_name;
+    uint64_t sequence_id;
+    uint64_t publish_time; /* ms */
+    uint64_t event_time;   /* ms; 0: none */
+    uint32_t redelivery_count;
+    const char *topic;
+};
+
+struct consumer_conf {
+    const char *topic; /* a partitioned one is consumed whole */
+    const char *subscription;
+    const char *name;
+    enum subscription_type type;
+    bool earliest;        /* where a new subscription begins; else at the latest */
+    unsigned queue_size;  /* permits; 0: 1,000 */
+    void (*ready)(struct consumer *c, void *ctx);
+    void (*received)(struct consumer *c, void *ctx, const struct received *m);
+    /* A message that cannot be opened (checksum, decompression, half a chunk): it was not acknowledged. */
+    void (*damaged)(struct consumer *c, void *ctx, struct message_id id, enum err err);
+    void (*failed)(void *ctx, enum err err, const char *text); /* for good */
+    void *ctx;
+};
+
+struct consumer *consumer_open(struct client *c, const struct consumer_conf *conf);
+/* An entry is acknowledged to the broker once every message of its batch is.  Acks are gathered for
+ * at most 10 ms. */
+void consumer_ack(struct consumer *c, struct message_id id);
+void consumer_ack_upto(struct consumer *c, struct message_id id);
+void consumer_pause(struct consumer *c);  /* no more received() until consumer_resume() */
+void consumer_resume(struct consumer *c);
+/* Waits until the acks given so far are with the broker (and answered). */
+void consumer_flush(struct consumer *c, void (*done)(void *ctx, enum err err), void *ctx);
+void consumer_unsubscribe(struct consumer *c, void (*done)(void *ctx, enum err err), void *ctx);
+void consumer_close(struct consumer **c, void (*done)(void *ctx), void *ctx);
+
+#endif
