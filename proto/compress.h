@@ -1,4 +1,9 @@
-/* compress.h - the four compressions of a message payload: LZ4 block, zlib, zstd, snappy. */
+/* compress.h - the four compressions of a message payload: LZ4 block, zlib, zstd, snappy.
+ *
+ * Threads: any; zstd keeps a context a thread, freed with it.
+ * Limits:  ERR_TOO_BIG for what an algorithm cannot take (2 GiB); ERR_MALFORMED for a number
+ *          that is none of these.
+ */
 #ifndef PROTO_COMPRESS_H
 #define PROTO_COMPRESS_H
 
@@ -16,7 +21,9 @@ enum compression {
     COMPRESS_SNAPPY = 4
 };
 
-MUST_CHECK enum err compress(enum compression how, struct view plain, struct slice *out); /* gives */
+/* Not `compress`: zlib's function of that name would be replaced in every library. */
+MUST_CHECK enum err compress_with(enum compression how, struct view plain,
+                                  struct slice *out); /* gives */
 /* `size` is what the sender declared: a result of another size is ERR_MALFORMED, a size over
  * `max` ERR_TOO_BIG before anything is allocated.  NONE gives a copy. */
 MUST_CHECK enum err decompress(enum compression how, struct view packed, size_t size, size_t max,

@@ -20,7 +20,7 @@ struct reader {
 
 static inline struct reader reader_of(struct view v)
 {
-    return (struct reader){.at = v.base, .end = v.base + v.len};
+    return (struct reader){.at = v.base, .end = v.len ? v.base + v.len : v.base};
 }
 static inline size_t reader_left(const struct reader *r)
 {
