@@ -26,9 +26,16 @@ enum { BOOKIE_DO_FENCING = 1, BOOKIE_RECOVERY_ADD = 2, BOOKIE_HIGH_PRIORITY = 4 
 
 /* Status codes on the wire. */
 enum bookie_status {
-    BOOKIE_OK = 0, BOOKIE_NO_LEDGER = 1, BOOKIE_NO_ENTRY = 2, BOOKIE_BAD_REQUEST = 100,
-    BOOKIE_EIO = 101, BOOKIE_EUA = 102, BOOKIE_BAD_VERSION = 103, BOOKIE_FENCED = 104,
-    BOOKIE_READ_ONLY = 105, BOOKIE_TOO_MANY = 106,
+    BOOKIE_OK = 0,
+    BOOKIE_NO_LEDGER = 1,
+    BOOKIE_NO_ENTRY = 2,
+    BOOKIE_BAD_REQUEST = 100,
+    BOOKIE_EIO = 101,
+    BOOKIE_EUA = 102,
+    BOOKIE_BAD_VERSION = 103,
+    BOOKIE_FENCED = 104,
+    BOOKIE_READ_ONLY = 105,
+    BOOKIE_TOO_MANY = 106,
 };
 enum err bookie_status_to_err(int32_t status); /* unknown ones: ERR_IO */
 
@@ -55,7 +62,8 @@ struct bookie_response {
     int32_t status;
     int64_t ledger;
     int64_t entry; /* as asked for: -1 stays -1 */
-    struct view body; /* READ: the stored entry; AUTH: the AuthMessage */
+    struct view body; /* READ: the stored entry; AUTH: the AuthMessage;
+                       * BATCH_READ: i64 request id, then i32 length and entry each */
 };
 MUST_CHECK enum err bookie_response_read(struct view frame, struct bookie_response *out);
 
