@@ -102,4 +102,84 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
 	@mkdir -p $(dir $@)
 	$(CC) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs check) $(LIBS)
 
+# ---- what must be installed ----------------------------------------------------------------
+
+DEPS = gcc libc6-dev make pkg-config libevent-dev libprotobuf-c-dev protobuf-c-compiler librocksdb-dev \
+	libzstd-dev liblz4-dev libsnappy-dev zlib1g-dev libssl-dev libisal-dev libroaring-dev \
+	libjson-c-dev libpcre2-dev uthash-dev
+DEPS_TEST = check python3 python3-venv openssl clang clang-format libclang-rt-14-dev
+SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+# Quiet and offline when everything is there.
+need = missing=""; for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q '^install ok' \
+	|| missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then echo "installing:$$missing"; $(SUDO) apt-get update -q && \
+	DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
+
+deps:
+	@$(call need,$(DEPS))
+deps-test: deps
+	@$(call need,$(DEPS_TEST))
+
+# ---- running -------------------------------------------------------------------------------
+
+run: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) build
+	@exec $(BUILD)/lgm standalone $(ARGS)
+
+install: build
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(PROGRAMS)
+
+# ---- tests ---------------------------------------------------------------------------------
+
+JOBS ?= $(shell nproc)
+unit: $(UNIT)
+INTEGRATION = $(sort $(wildcard tests/integration/*_test.py))
+
+# The last line is "N passed, N failed".
+test: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) build unit $(BUILD)/sim
+	@python3 tests/run.py --build $(BUILD) --jobs $(JOBS) $(UNIT) \
+		"$(BUILD)/sim --seeds 2000" $(INTEGRATION)
+check: test
+unit-test: unit
+	@python3 tests/run.py --build $(BUILD) --jobs $(JOBS) $(UNIT)
+
+asan: deps-test
+	@$(MAKE) --no-print-directory MODE=asan BUILD=$(BUILD)-asan -j$(JOBS) build unit $(BUILD)-asan/sim
+	@python3 tests/run.py --build $(BUILD)-asan --jobs $(JOBS) --slow 4 \
+		$(UNIT:$(BUILD)/%=$(BUILD)-asan/%) "$(BUILD)-asan/sim --seeds 500" $(INTEGRATION)
+tsan: deps-test
+	@$(MAKE) --no-print-directory MODE=tsan BUILD=$(BUILD)-tsan -j$(JOBS) unit
+	@python3 tests/run.py --build $(BUILD)-tsan --jobs $(JOBS) --slow 6 $(UNIT:$(BUILD)/%=$(BUILD)-tsan/%)
+
+interop: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@python3 tests/interop/run.py --build $(BUILD)
+crash: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@python3 tests/crash.py --build $(BUILD) --rounds $(ROUNDS)
+bench: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@python3 bench/first_light.py --build $(BUILD)
+
+# ---- how the code reads --------------------------------------------------------------------
+
+STYLED = $(shell find $(FOLDERS) tests bench -name '*.[ch]' 2>/dev/null)
+format:
+	clang-format -i $(STYLED)
+lint: tidy
+	clang-format --dry-run -Werror $(STYLED)
+tidy:
+	python3 tests/tidy.py
+
+# docs/configuration.md and docs/errors.md come from the tables.
+docs: build
+	python3 docs/generate.py --build $(BUILD)
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+
+.PHONY: build run test check unit unit-test sim mutants interop crash bench fuzz asan tsan deps deps-test \
+	format lint tidy docs clean install
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
