@@ -1,0 +1,61 @@
+#include "common/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *must_have(void *p, size_t size)
+{
+    if (!p) {
+        fprintf(stderr, "out of memory: %zu bytes\n", size);
+        abort();
+    }
+    return p;
+}
+
+void *mem_alloc(size_t size)
+{
+    return must_have(calloc(1, size ? size : 1), size);
+}
+
+/* Never asks for zero bytes: realloc() would free and return NULL. */
+void *mem_resize(void *p, size_t size)
+{
+    return must_have(realloc(p, size ? size : 1), size);
+}
+
+void mem_free(void *p)
+{
+    free(p);
+}
+
+char *mem_string(const char *s)
+{
+    return mem_string_n(s, strlen(s));
+}
+
+char *mem_string_n(const char *s, size_t len)
+{
+    char *copy = mem_alloc(len + 1);
+    if (len > 0)
+        memcpy(copy, s, len);
+    return copy;
+}
+
+char *mem_format(const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (len < 0) {
+        fprintf(stderr, "unprintable format: %s\n", fmt);
+        abort();
+    }
+    char *out = mem_alloc((size_t)len + 1);
+    vsnprintf(out, (size_t)len + 1, fmt, again);
+    va_end(again);
+    return out;
+}

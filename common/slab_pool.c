@@ -1,0 +1,202 @@
+#include "common/slab_pool.h"
+
+#include <pthread.h>
+
+#include "common/mem.h"
+
+#define SMALLEST     ((size_t)256)
+#define THREAD_KEEPS ((size_t)2 << 20)
+#define POOL_KEEPS   ((size_t)32 << 20)
+
+/* Under the address sanitizer a pooled slab may not be touched: a pool would hide its misuse. */
+#if defined(__SANITIZE_ADDRESS__)
+#define POISONING 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POISONING 1
+#endif
+#endif
+#ifdef POISONING
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, len)   ((void)(at), (void)(len))
+#define ASAN_UNPOISON_MEMORY_REGION(at, len) ((void)(at), (void)(len))
+#endif
+
+struct stack {
+    struct slab *top;
+    unsigned n;
+};
+
+/* in_use is written by its own thread only; any may read it, and a slab dropped
+ * elsewhere makes single ones negative. */
+struct cache {
+    struct stack of[SLAB_CLASSES];
+    _Atomic int64_t in_use;
+    struct cache *next;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct stack of[SLAB_CLASSES];
+    struct cache *threads;
+    int64_t left_behind; /* in_use of threads that ended */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_thread_end;
+static _Thread_local struct cache *mine;
+
+static size_t class_size(unsigned class)
+{
+    return SMALLEST << class;
+}
+
+static unsigned class_of(size_t size)
+{
+    unsigned class = 0;
+    while (class < SLAB_CLASSES && class_size(class) < size)
+        class ++;
+    return class;
+}
+
+static void push(struct stack *st, struct slab *s)
+{
+    s->next = st->top;
+    st->top = s;
+    st->n++;
+}
+
+static struct slab *pop(struct stack *st)
+{
+    struct slab *s = st->top;
+    if (s) {
+        st->top = s->next;
+        st->n--;
+    }
+    return s;
+}
+
+static void move(struct stack *from, struct stack *to, unsigned n)
+{
+    while (n-- > 0 && from->n > 0)
+        push(to, pop(from));
+}
+
+static unsigned fits(size_t bytes, unsigned class)
+{
+    size_t n = bytes / class_size(class);
+    return n < 4096 ? (unsigned)n : 4096;
+}
+
+/* What the pool has no room for goes back to the system, outside the lock. */
+static void hand_over(struct cache *c, unsigned class, unsigned n)
+{
+    pthread_mutex_lock(&pool.lock);
+    unsigned most = fits(POOL_KEEPS, class);
+    unsigned room = most > pool.of[class].n ? most - pool.of[class].n : 0;
+    unsigned moved = n < room ? n : room;
+    move(&c->of[class], &pool.of[class], moved);
+    pthread_mutex_unlock(&pool.lock);
+    for (; moved < n && c->of[class].n > 0; moved++)
+        mem_free(pop(&c->of[class]));
+}
+
+static void end_of_thread(void *arg)
+{
+    struct cache *c = arg;
+    for (unsigned class = 0; class < SLAB_CLASSES; class ++)
+        hand_over(c, class, c->of[class].n);
+    pthread_mutex_lock(&pool.lock);
+    pool.left_behind += atomic_load_explicit(&c->in_use, memory_order_relaxed);
+    struct cache **at = &pool.threads;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    pthread_mutex_unlock(&pool.lock);
+    mem_free(c);
+    mine = NULL;
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&at_thread_end, end_of_thread);
+}
+
+static struct cache *cache_mine(void)
+{
+    if (mine)
+        return mine;
+    pthread_once(&once, make_key);
+    mine = mem_new(struct cache);
+    pthread_setspecific(at_thread_end, mine);
+    pthread_mutex_lock(&pool.lock);
+    mine->next = pool.threads;
+    pool.threads = mine;
+    pthread_mutex_unlock(&pool.lock);
+    return mine;
+}
+
+static void count(struct cache *c, int64_t by)
+{
+    int64_t now = atomic_load_explicit(&c->in_use, memory_order_relaxed);
+    atomic_store_explicit(&c->in_use, now + by, memory_order_relaxed);
+}
+
+static struct slab *make(size_t size, unsigned class)
+{
+    struct slab *s = mem_resize(NULL, sizeof *s + size);
+    s->size = size;
+    s->class = class;
+    return s;
+}
+
+static struct slab *take_pooled(struct cache *c, unsigned class)
+{
+    struct stack *st = &c->of[class];
+    if (st->n == 0) {
+        pthread_mutex_lock(&pool.lock);
+        move(&pool.of[class], st, 1 + fits(THREAD_KEEPS, class) / 4);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    struct slab *s = pop(st);
+    if (s)
+        ASAN_UNPOISON_MEMORY_REGION(s->bytes, s->size);
+    return s;
+}
+
+struct slab *slab_pool_take(size_t size)
+{
+    struct cache *c = cache_mine();
+    unsigned class = class_of(size);
+    struct slab *s = class < SLAB_CLASSES ? take_pooled(c, class) : make(size, class);
+    if (!s)
+        s = make(class_size(class), class);
+    count(c, (int64_t)s->size);
+    return s;
+}
+
+void slab_pool_give(struct slab *s)
+{
+    struct cache *c = cache_mine();
+    count(c, -(int64_t)s->size);
+    unsigned class = s->class;
+    if (class == SLAB_CLASSES) {
+        mem_free(s);
+        return;
+    }
+    ASAN_POISON_MEMORY_REGION(s->bytes, s->size);
+    push(&c->of[class], s);
+    if (c->of[class].n > fits(THREAD_KEEPS, class))
+        hand_over(c, class, c->of[class].n / 2 + 1);
+}
+
+size_t slab_pool_in_use(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    int64_t sum = pool.left_behind;
+    for (struct cache *c = pool.threads; c; c = c->next)
+        sum += atomic_load_explicit(&c->in_use, memory_order_relaxed);
+    pthread_mutex_unlock(&pool.lock);
+    return sum > 0 ? (size_t)sum : 0;
+}

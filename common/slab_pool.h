@@ -1,0 +1,36 @@
+/* slab_pool.h - where slabs come from and go back to: free lists a thread, a shared pool behind.
+ *
+ *   slab_new() <-- this thread's list <-- batches --> shared pool (locked) --> free()
+ *
+ * A slab dropped on another thread than it came from lands in that thread's list; a list
+ * that is full hands half of itself to the shared pool, and an empty one takes a batch.
+ * So the lock is taken once a batch, not once a slab.
+ *
+ * Limits:  a thread keeps THREAD_KEEPS bytes a class, the pool POOL_KEEPS a class.
+ * Threads: any.  For buf.c only.
+ */
+#ifndef COMMON_SLAB_POOL_H
+#define COMMON_SLAB_POOL_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct slab {
+    union {
+        atomic_uint refs;
+        struct slab *next; /* while it is pooled */
+    };
+    size_t size;
+    unsigned class; /* SLAB_CLASSES: none, allocated by itself */
+    alignas(max_align_t) uint8_t bytes[];
+};
+
+#define SLAB_CLASSES 13 /* 256 B, 512 B ... 1 MiB */
+
+struct slab *slab_pool_take(size_t size); /* gives; refs is not set */
+void slab_pool_give(struct slab *s);      /* takes */
+size_t slab_pool_in_use(void);            /* bytes */
+
+#endif
