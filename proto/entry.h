@@ -1,6 +1,7 @@
 /* entry.h - an entry as a bookie stores it: header, digest, payload.
  *
- *   0 i64 ledger | 8 i64 entry | 16 i64 last add confirmed | 24 i64 length | 32 u32 crc32c | 36 payload
+ *   0 i64 ledger | 8 i64 entry | 16 i64 last add confirmed | 24 i64 length |
+ *   32 u32 crc32c | 36 payload
  *
  * length is the payload bytes of the ledger up to and with this entry.  The digest covers
  * bytes 0..31, then the payload.  CRC32C is what we write; the other digests of BookKeeper
@@ -33,7 +34,8 @@ struct digest {
 
 struct digest digest_of(enum digest_type type, struct view password);
 size_t digest_size(enum digest_type type);
-void master_key_of(struct view password, uint8_t out[MASTER_KEY_SIZE]); /* SHA1("ledger" password) */
+/* SHA1("ledger" password) */
+void master_key_of(struct view password, uint8_t out[MASTER_KEY_SIZE]);
 
 /* Header and CRC32C digest of an entry whose payload has this crc and length. */
 void entry_prefix(const struct entry_header *h, uint32_t payload_crc, size_t payload_len,

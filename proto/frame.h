@@ -1,6 +1,7 @@
 /* frame.h - the Pulsar binary frame, without its first length (conn.h cuts that off).
  *
- *   u32 command size | command | [ u16 0x0e01 | u32 crc32c | ] u32 metadata size | metadata | payload
+ *   u32 command size | command |
+ *   [ u16 0x0e01 | u32 crc32c | ] u32 metadata size | metadata | payload
  *
  * The crc covers everything after itself and is optional on receive: where the two bytes
  * after the command are not 0x0e01 the rest is metadata size, metadata, payload.
@@ -29,7 +30,8 @@ struct frame {
     struct view payload;
 };
 
-MUST_CHECK enum err frame_split(struct view bytes, struct frame *out); /* borrows; crc not checked */
+/* Borrows; the crc is not checked. */
+MUST_CHECK enum err frame_split(struct view bytes, struct frame *out);
 /* The same from a body that starts at 0x0e01 or at metadata size: what an entry holds after
  * its broker entry metadata. */
 MUST_CHECK enum err frame_split_body(struct view body, struct frame *out);

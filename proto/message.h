@@ -1,6 +1,7 @@
 /* message.h - what is inside an entry of a topic.
  *
- *   [ u16 0x0e02 | u32 size | BrokerEntryMetadata ] u16 0x0e01 | u32 crc | u32 size | MessageMetadata | payload
+ *   [ u16 0x0e02 | u32 size | BrokerEntryMetadata ]
+ *   u16 0x0e01 | u32 crc | u32 size | MessageMetadata | payload
  *
  * The broker reads of a message's metadata only what it decides by (message_peek, parsed
  * by hand, no allocation); clients read all of it.  Facts: pulsar-broker.md A.1.
@@ -23,8 +24,8 @@ struct message_peek {
     uint64_t sequence_id;
     uint64_t highest_sequence_id; /* 0: not sent */
     uint64_t publish_time;        /* ms */
-    uint64_t deliver_at_time;     /* ms; 0: now */
-    int32_t num_messages;         /* num_messages_in_batch; 1 when absent */
+    uint64_t deliver_at_time;     /* ms; 0: now (absent or negative) */
+    int32_t num_messages;         /* num_messages_in_batch; 1 when absent or below: it is counted */
     bool is_batch;                /* num_messages_in_batch was sent */
     int32_t num_chunks;           /* num_chunks_from_msg; 0 when absent */
     int32_t chunk_id;
