@@ -90,6 +90,13 @@ enum err path_namespace(const char *tenant, const char *ns, char into[META_KEY_M
     return print(into, PATH_POLICIES "%s/%s", tenant, ns);
 }
 
+enum err path_local_policies(const char *tenant, const char *ns, char into[META_KEY_MAX])
+{
+    if (!name_is_entity(tenant) || !name_is_entity(ns))
+        return ERR_INVALID_NAME;
+    return print(into, "/admin/local-policies/%s/%s", tenant, ns);
+}
+
 enum err path_tenant(const char *tenant, char into[META_KEY_MAX])
 {
     if (!name_is_entity(tenant))

@@ -20,7 +20,10 @@
 #define PATH_BOOKIES_READONLY "/ledgers/available/readonly/"
 #define PATH_COOKIES          "/ledgers/cookies/"
 #define PATH_IDGEN_LONG       "/ledgers/idgen-long/"
+/* Its numbers are whole ledger ids: it starts at our bucket << 32 (ids.h); in a store that
+ * nobody initialized, at 0. */
 #define PATH_LEDGER_COUNTER   "/lgm/counters/ledger-id"
+#define PATH_LEDGER_BUCKET    "/lgm/ledger-id-bucket"
 #define PATH_PRODUCER_COUNTER "/counters/producer-name"
 #define PATH_CLUSTERS         "/admin/clusters/"
 #define PATH_POLICIES         "/admin/policies/"
@@ -46,6 +49,8 @@ MUST_CHECK enum err path_cookie(const char *bookie_id, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_managed_ledger(const char *ml_name, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_cursor(const char *ml_name, const char *cursor, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_namespace(const char *tenant, const char *ns, char into[META_KEY_MAX]);
+MUST_CHECK enum err path_local_policies(const char *tenant, const char *ns,
+                                        char into[META_KEY_MAX]);
 MUST_CHECK enum err path_tenant(const char *tenant, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_cluster(const char *cluster, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_partitioned(const struct topic_name *base, char into[META_KEY_MAX]);

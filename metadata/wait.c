@@ -8,6 +8,8 @@ static void done(struct meta_call *c, const struct meta_reply *r)
 {
     struct meta_wait *w = container_of(c, struct meta_wait, call);
 
+    if (w->look)
+        w->look(w, r);
     w->reply = *r;
     w->value = slice_share(r->value);
     w->reply.value = (struct slice){0};

@@ -5,7 +5,7 @@
  *   meta_get(m, key, &w.call);
  *   enum err e = meta_wait_end(&w);   then w.reply, w.value
  *
- * Memory:  gives w.value; the reply's items are gone.
+ * Memory:  gives w.value; the reply's items are gone unless look() has copied them.
  * Threads: not a loop's.
  */
 #ifndef METADATA_WAIT_H
@@ -15,6 +15,7 @@
 
 struct meta_wait {
     struct meta_call call;
+    void (*look)(struct meta_wait *w, const struct meta_reply *r); /* at the items; NULL: none */
     struct meta_reply reply;
     struct slice value;
 };
