@@ -1,0 +1,110 @@
+#include "common/cutter.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct iovec cutter_room(const struct cutter *c)
+{
+    if (!c->part || c->rest.len > 0)
+        return (struct iovec){0};
+    return (struct iovec){.iov_base = slab_bytes(c->part) + c->part_len,
+                          .iov_len = c->part_want - c->part_len};
+}
+
+void cutter_filled(struct cutter *c, size_t n)
+{
+    assert(n <= c->part_want - c->part_len);
+    c->part_len += n;
+}
+
+void cutter_take(struct cutter *c, struct slice s)
+{
+    assert(c->rest.len == 0);
+    slice_drop(&c->rest);
+    c->rest = s;
+}
+
+static void skip(struct cutter *c, size_t n)
+{
+    c->rest.base += n;
+    c->rest.len -= n;
+}
+
+size_t cutter_wanted(const struct cutter *c)
+{
+    if (c->part)
+        return c->part_want;
+    if (c->head_len < sizeof c->head)
+        return 0;
+    return (size_t)c->head[0] << 24 | (size_t)c->head[1] << 16 | (size_t)c->head[2] << 8 |
+           (size_t)c->head[3];
+}
+
+static void fill_head(struct cutter *c)
+{
+    const size_t missing = sizeof c->head - c->head_len;
+    const size_t n = c->rest.len < missing ? c->rest.len : missing;
+    if (n > 0)
+        memcpy(c->head + c->head_len, c->rest.base, n);
+    c->head_len += n;
+    skip(c, n);
+}
+
+static void fill_part(struct cutter *c)
+{
+    const size_t missing = c->part_want - c->part_len;
+    const size_t n = c->rest.len < missing ? c->rest.len : missing;
+    if (n > 0)
+        memcpy(slab_bytes(c->part) + c->part_len, c->rest.base, n);
+    c->part_len += n;
+    skip(c, n);
+}
+
+static enum err out_of_bytes(struct cutter *c)
+{
+    slice_drop(&c->rest);
+    return ERR_END;
+}
+
+static enum err next_of_part(struct cutter *c, struct slice *frame)
+{
+    fill_part(c);
+    if (c->part_len < c->part_want)
+        return out_of_bytes(c);
+    *frame = slice_take(&c->part, c->part_want);
+    return ERR_OK;
+}
+
+enum err cutter_next(struct cutter *c, struct slice *frame)
+{
+    if (c->part)
+        return next_of_part(c, frame);
+    fill_head(c);
+    if (c->head_len < sizeof c->head)
+        return out_of_bytes(c);
+    const size_t len = cutter_wanted(c);
+    if (len > c->frame_max)
+        return ERR_TOO_BIG;
+    c->head_len = 0;
+    if (len <= c->rest.len) {
+        *frame = slice_part(c->rest, 0, len);
+        skip(c, len);
+        return ERR_OK;
+    }
+    c->part = slab_new(len);
+    c->part_want = len;
+    c->part_len = 0;
+    return next_of_part(c, frame);
+}
+
+bool cutter_is_between(const struct cutter *c)
+{
+    return c->head_len == 0 && !c->part && c->rest.len == 0;
+}
+
+void cutter_drop(struct cutter *c)
+{
+    slab_drop(&c->part);
+    slice_drop(&c->rest);
+    c->head_len = 0;
+}

@@ -1,0 +1,41 @@
+/* cutter.h - bytes as they come from a socket, cut into frames.
+ *
+ *   readv { room of a frame that has begun | the loop's slab } -> cutter_filled, cutter_take
+ *   cutter_next -> frame, frame ... ERR_END
+ *
+ * A frame that lies whole in what was read is a slice of it.  One that does not gets a
+ * slab of its own size; what is there of it is moved once and the rest is read in place.
+ *
+ * Memory:  holds the slices that it has not cut yet.
+ * Limits:  frame_max; ERR_TOO_BIG is for good.
+ */
+#ifndef COMMON_CUTTER_H
+#define COMMON_CUTTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/err.h"
+
+struct cutter {
+    size_t frame_max;
+    uint8_t head[4]; /* a length that has come in part */
+    size_t head_len;
+    struct slab *part; /* a frame that has come in part */
+    size_t part_len, part_want;
+    struct slice rest; /* read, not yet cut */
+};
+
+/* Where the rest of a begun frame may be read to; empty when none is, or when bytes wait. */
+struct iovec cutter_room(const struct cutter *c);
+void cutter_filled(struct cutter *c, size_t n);      /* so many bytes were put there */
+void cutter_take(struct cutter *c, struct slice s);  /* takes what was read besides */
+/* Gives the next frame; ERR_END: not without more bytes; ERR_TOO_BIG. */
+MUST_CHECK enum err cutter_next(struct cutter *c, struct slice *frame);
+size_t cutter_wanted(const struct cutter *c); /* length of the frame that is to come or too big */
+bool cutter_is_between(const struct cutter *c); /* no frame has begun */
+void cutter_drop(struct cutter *c);
+
+#endif

@@ -1,0 +1,25 @@
+/* outbox.h - slices in the order in which they must leave a socket.
+ *
+ * Memory:  holds what was put in until outbox_sent() has passed it.
+ */
+#ifndef COMMON_OUTBOX_H
+#define COMMON_OUTBOX_H
+
+#include <stddef.h>
+#include <sys/uio.h>
+
+#include "common/buf.h"
+
+struct outbox {
+    struct slice *at; /* a ring of `room`, a power of two */
+    size_t first, n, room;
+    size_t bytes;
+};
+
+void outbox_put(struct outbox *o, struct slice s); /* takes; empty ones vanish */
+int outbox_iov(const struct outbox *o, struct iovec *iov, int max); /* borrows: the first ones */
+size_t outbox_copy(const struct outbox *o, void *into, size_t max);
+void outbox_sent(struct outbox *o, size_t n); /* drops the first n bytes */
+void outbox_drop(struct outbox *o);
+
+#endif
