@@ -3,7 +3,9 @@
 #   make test     all tests; the last line is "N passed, N failed"
 
 BUILD ?= build
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC = gcc
+endif
 MODE ?= release
 DESTDIR ?=
 PREFIX ?= /usr/local
@@ -59,33 +61,33 @@ build: $(PROGRAMS)
 
 $(BUILD)/gen/proto/%.pb-c.c $(BUILD)/gen/proto/%.pb-c.h: proto/%.proto
 	@mkdir -p $(dir $@)
-	protoc-c --c_out=$(BUILD)/gen $<
+	@protoc-c --c_out=$(BUILD)/gen $<
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
-	$(CC) -std=gnu17 -g $(opt_$(MODE)) -w -I$(BUILD)/gen -c -o $@ $<
+	@$(CC) -std=gnu17 -g $(opt_$(MODE)) -w -I$(BUILD)/gen -c -o $@ $<
 
 $(BUILD)/%.o: %.c | $(GEN)
 	@mkdir -p $(dir $@)
-	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+	@echo "  CC $<"; $(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 define library
 $(call lib,$(1)): $(call objects,$(call sources,$(1))) $(if $(filter proto,$(1)),$(GEN_OBJ))
 	@mkdir -p $$(dir $$@)
 	@rm -f $$@
-	ar rcs $$@ $$^
+	@ar rcs $$@ $$^
 endef
 $(foreach f,$(FOLDERS),$(eval $(call library,$(f))))
 
 $(TEST_LIB): $(call objects,$(shell find tests/lib -name '*.c' 2>/dev/null))
 	@rm -f $@
-	ar rcs $@ $^
+	@ar rcs $@ $^
 
 $(BUILD)/lgm: $(BUILD)/cli/main.o $(ALL_LIBS)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/lgm-broker: $(BUILD)/broker/main.o $(ALL_LIBS)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/lgm-bookie: $(BUILD)/bookie/main.o $(ALL_LIBS)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # A unit test links its own folder's library and those below it; the linker takes what it needs.
 .SECONDEXPANSION:
@@ -100,7 +102,7 @@ below_cli = cli broker client bookie ledger metadata proto common
 libs_under = $(foreach f,$(below_$(firstword $(subst /, ,$(1)))),$(call lib,$(f)))
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
 	@mkdir -p $(dir $@)
-	$(CC) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs check) $(LIBS)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs check) $(LIBS)
 
 # ---- what must be installed ----------------------------------------------------------------
 
