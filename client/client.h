@@ -9,8 +9,8 @@
  * Memory:  payloads given to producer_send are copied; a received message is borrowed for the
  *          length of the callback.
  * Threads: everything on the client's loop (client_loop()), callbacks too.
- * Limits:  producer: conf.pending_max messages and conf.pending_bytes wait, then ERR_BUSY (go on after
- *          the next done()); consumer: conf.queue_size permits.
+ * Limits:  producer: conf.pending_max messages and conf.pending_bytes wait, then ERR_BUSY (go on
+ * after the next done()); consumer: conf.queue_size permits.
  */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
@@ -29,8 +29,8 @@ struct consumer;
 struct tls;
 
 struct client_conf {
-    const char *url;             /* pulsar://host:port[,host:port...] or pulsar+ssl:// */
-    struct tls *tls;             /* for pulsar+ssl */
+    const char *url;               /* pulsar://host:port[,host:port...] or pulsar+ssl:// */
+    struct tls *tls;               /* for pulsar+ssl */
     uint64_t operation_timeout_us; /* lookups, creations; 0: 30 s */
 };
 
@@ -52,16 +52,16 @@ struct property {
 
 struct producer_conf {
     const char *topic;
-    const char *name;          /* NULL: the broker gives one */
+    const char *name; /* NULL: the broker gives one */
     enum compression compression;
     bool batching;
-    unsigned batch_max;        /* messages; 0: 1,000 */
-    size_t batch_bytes;        /* 0: 128 KiB */
-    uint64_t batch_delay_us;   /* 0: 1 ms */
-    unsigned pending_max;      /* 0: 1,000 */
-    size_t pending_bytes;      /* 0: 64 MiB */
-    uint64_t send_timeout_us;  /* 0: none: it waits for as long as it takes */
-    bool chunking;             /* messages over the broker's limit go in pieces; not with batching */
+    unsigned batch_max;       /* messages; 0: 1,000 */
+    size_t batch_bytes;       /* 0: 128 KiB */
+    uint64_t batch_delay_us;  /* 0: 1 ms */
+    unsigned pending_max;     /* 0: 1,000 */
+    size_t pending_bytes;     /* 0: 64 MiB */
+    uint64_t send_timeout_us; /* 0: none: it waits for as long as it takes */
+    bool chunking;            /* messages over the broker's limit go in pieces */
     void (*ready)(struct producer *p, void *ctx); /* first creation; may be NULL */
     /* Each time a send is (re)sent after a reconnect, oldest first; may be NULL. */
     void (*resent)(void *ctx, uint64_t sequence_id);
@@ -72,7 +72,7 @@ struct producer_conf {
 struct send {
     const void *payload; /* copied by producer_send() */
     size_t len;
-    const char *key;     /* NULL: none */
+    const char *key; /* NULL: none */
     const struct property *properties;
     unsigned n_properties;
     uint64_t event_time; /* ms; 0: none */
@@ -83,7 +83,8 @@ struct send {
 
 /* ready() or failed() tells how it went. */
 struct producer *producer_open(struct client *c, const struct producer_conf *conf);
-/* s stays put until done().  ERR_BUSY: nothing was taken. */
+/* After ready().  s stays put until done().  ERR_BUSY: nothing was taken; ERR_NOT_READY before
+ * ready(); ERR_CLOSED after failed(); ERR_TOO_BIG: over the broker's limit and not chunking. */
 MUST_CHECK enum err producer_send(struct producer *p, struct send *s);
 void producer_flush(struct producer *p); /* sends the batch that gathers now */
 unsigned producer_pending(const struct producer *p);
@@ -110,15 +111,16 @@ struct received {
 };
 
 struct consumer_conf {
-    const char *topic; /* a partitioned one is consumed whole */
+    const char *topic;
     const char *subscription;
     const char *name;
     enum subscription_type type;
-    bool earliest;        /* where a new subscription begins; else at the latest */
-    unsigned queue_size;  /* permits; 0: 1,000 */
+    bool earliest;       /* where a new subscription begins; else at the latest */
+    unsigned queue_size; /* permits; 0: 1,000 */
     void (*ready)(struct consumer *c, void *ctx);
     void (*received)(struct consumer *c, void *ctx, const struct received *m);
-    /* A message that cannot be opened (checksum, decompression, half a chunk): it was not acknowledged. */
+    /* A message that cannot be opened (checksum, decompression, half a chunk): it was not
+     * acknowledged. */
     void (*damaged)(struct consumer *c, void *ctx, struct message_id id, enum err err);
     void (*failed)(void *ctx, enum err err, const char *text); /* for good */
     void *ctx;
@@ -129,7 +131,7 @@ struct consumer *consumer_open(struct client *c, const struct consumer_conf *con
  * at most 10 ms. */
 void consumer_ack(struct consumer *c, struct message_id id);
 void consumer_ack_upto(struct consumer *c, struct message_id id);
-void consumer_pause(struct consumer *c);  /* no more received() until consumer_resume() */
+void consumer_pause(struct consumer *c); /* no more received() until consumer_resume() */
 void consumer_resume(struct consumer *c);
 /* Waits until the acks given so far are with the broker (and answered). */
 void consumer_flush(struct consumer *c, void (*done)(void *ctx, enum err err), void *ctx);

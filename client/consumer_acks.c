@@ -1,0 +1,143 @@
+#include "client/consumer_acks.h"
+
+#include <string.h>
+#include <uthash.h>
+
+#include "common/mem.h"
+
+struct entry_key {
+    int64_t ledger, entry;
+};
+
+/* An entry that was handed out in parts. */
+struct expected {
+    struct entry_key key;
+    unsigned left; /* messages of a batch not acknowledged */
+    unsigned size;
+    uint64_t *acked; /* a bit a message; NULL: a large message */
+    struct message_id *pieces;
+    unsigned n_pieces;
+    UT_hash_handle hh;
+};
+
+struct acks {
+    struct expected *expected;
+    struct message_id *ids;
+    unsigned n, room;
+};
+
+struct acks *acks_new(void)
+{
+    return mem_new(struct acks);
+}
+
+static struct expected *find(struct acks *a, struct message_id id)
+{
+    struct entry_key key = {.ledger = id.ledger, .entry = id.entry};
+    struct expected *e;
+    HASH_FIND(hh, a->expected, &key, sizeof key, e);
+    return e;
+}
+
+static void forget(struct acks *a, struct expected *e)
+{
+    HASH_DEL(a->expected, e);
+    mem_free(e->acked);
+    mem_free(e->pieces);
+    mem_free(e);
+}
+
+static struct expected *expect(struct acks *a, struct message_id id)
+{
+    struct expected *e = mem_new(struct expected);
+    e->key = (struct entry_key){.ledger = id.ledger, .entry = id.entry};
+    HASH_ADD(hh, a->expected, key, sizeof e->key, e);
+    return e;
+}
+
+void acks_expect_batch(struct acks *a, struct message_id id, unsigned size, unsigned wanted)
+{
+    if (size < 2 || find(a, id))
+        return;
+    struct expected *e = expect(a, id);
+    e->left = wanted;
+    e->size = size;
+    e->acked = mem_alloc((size + 63) / 64 * sizeof(uint64_t));
+}
+
+void acks_expect_pieces(struct acks *a, struct message_id last, struct message_id *pieces,
+                        unsigned n)
+{
+    struct expected *e = find(a, last);
+    if (!e)
+        e = expect(a, last);
+    mem_free(e->pieces);
+    e->pieces = pieces;
+    e->n_pieces = n;
+}
+
+void acks_forget_expected(struct acks *a)
+{
+    struct expected *e, *next;
+    HASH_ITER(hh, a->expected, e, next)
+    {
+        forget(a, e);
+    }
+}
+
+void acks_put_back(struct acks *a, const struct message_id *ids, unsigned n)
+{
+    if (n == 0)
+        return;
+    if (a->n + n > a->room) {
+        a->room = (a->n + n) * 2;
+        a->ids = mem_resize(a->ids, a->room * sizeof *a->ids);
+    }
+    memcpy(a->ids + a->n, ids, n * sizeof *ids);
+    a->n += n;
+}
+
+void acks_one(struct acks *a, struct message_id id)
+{
+    struct expected *e = find(a, id);
+    if (e && e->acked) {
+        if (id.batch_index < 0 || (unsigned)id.batch_index >= e->size)
+            return;
+        uint64_t *word = &e->acked[id.batch_index / 64], bit = 1ull << (id.batch_index % 64);
+        if (*word & bit)
+            return;
+        *word |= bit;
+        if (--e->left > 0)
+            return;
+    }
+    if (e)
+        acks_put_back(a, e->pieces, e->n_pieces);
+    acks_put_back(a, &id, 1);
+    if (e)
+        forget(a, e);
+}
+
+unsigned acks_gathered(const struct acks *a)
+{
+    return a->n;
+}
+
+struct message_id *acks_take(struct acks *a, unsigned max, unsigned *n)
+{
+    *n = a->n < max ? a->n : max;
+    if (*n == 0)
+        return NULL;
+    struct message_id *out = mem_alloc(*n * sizeof *out);
+    memcpy(out, a->ids, *n * sizeof *out);
+    a->n -= *n;
+    memmove(a->ids, a->ids + *n, a->n * sizeof *out);
+    return out;
+}
+
+void acks_drop(struct acks **a)
+{
+    acks_forget_expected(*a);
+    mem_free((*a)->ids);
+    mem_free(*a);
+    *a = NULL;
+}

@@ -1,0 +1,218 @@
+#include "client/producer_ops.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "proto/command.h"
+#include "proto/message.h"
+
+#define TEXT(s) ((char *)(uintptr_t)(s))
+
+/* protobuf-c wants an array of pointers to the pairs. */
+struct pairs {
+    Pulsar__Proto__KeyValue *at;
+    Pulsar__Proto__KeyValue **to;
+};
+
+static struct pairs pairs_of(const struct send *s)
+{
+    struct pairs p = {0};
+    if (s->n_properties == 0)
+        return p;
+    p.at = mem_alloc(s->n_properties * sizeof *p.at);
+    p.to = mem_alloc(s->n_properties * sizeof *p.to);
+    for (unsigned i = 0; i < s->n_properties; i++) {
+        pulsar__proto__key_value__init(&p.at[i]);
+        p.at[i].key = TEXT(s->properties[i].key);
+        p.at[i].value = TEXT(s->properties[i].value);
+        p.to[i] = &p.at[i];
+    }
+    return p;
+}
+
+static void pairs_drop(struct pairs *p)
+{
+    mem_free(p->at);
+    mem_free(p->to);
+}
+
+static struct op *op_new(uint64_t sequence_id, unsigned messages)
+{
+    struct op *op = mem_new(struct op);
+    op->sequence_id = sequence_id;
+    op->messages = messages;
+    return op;
+}
+
+static void op_tell(struct op *op, struct send *s)
+{
+    op->sends = mem_alloc(sizeof *op->sends);
+    op->sends[0] = s;
+    op->n_sends = 1;
+}
+
+static void fill_metadata(Pulsar__Proto__MessageMetadata *m, const struct op_source *from,
+                          const struct pairs *properties)
+{
+    const struct send *s = from->send;
+    pulsar__proto__message_metadata__init(m);
+    m->producer_name = TEXT(from->producer_name);
+    m->sequence_id = from->sequence_id;
+    m->publish_time = loop_wall_ms();
+    m->partition_key = TEXT(s->key);
+    m->n_properties = s->n_properties;
+    m->properties = properties->to;
+    m->has_event_time = s->event_time != 0;
+    m->event_time = s->event_time;
+}
+
+/* Compression that does not help is not used: the receiver would pay for nothing. */
+static struct slice squeeze(Pulsar__Proto__MessageMetadata *m, enum compression how,
+                            struct view plain)
+{
+    struct slice packed;
+    if (how == COMPRESS_NONE || compress_with(how, plain, &packed))
+        return slice_copy(plain.base, plain.len);
+    if (packed.len >= plain.len) {
+        slice_drop(&packed);
+        return slice_copy(plain.base, plain.len);
+    }
+    m->has_compression = true;
+    m->compression = (Pulsar__Proto__CompressionType)how;
+    m->has_uncompressed_size = true;
+    m->uncompressed_size = (uint32_t)plain.len;
+    return packed;
+}
+
+struct op *op_single(const struct op_source *from)
+{
+    Pulsar__Proto__MessageMetadata m;
+    struct pairs properties = pairs_of(from->send);
+    struct op *op = op_new(from->sequence_id, 1);
+
+    fill_metadata(&m, from, &properties);
+    struct slice payload =
+        squeeze(&m, from->compression, view_of(from->send->payload, from->send->len));
+    op->body = message_body(&m, slice_view(payload));
+    op_tell(op, (struct send *)(uintptr_t)from->send);
+    slice_drop(&payload);
+    pairs_drop(&properties);
+    return op;
+}
+
+struct op **op_chunks(const struct op_source *from, size_t limit, unsigned *n)
+{
+    Pulsar__Proto__MessageMetadata m;
+    struct pairs properties = pairs_of(from->send);
+
+    fill_metadata(&m, from, &properties);
+    struct slice payload =
+        squeeze(&m, from->compression, view_of(from->send->payload, from->send->len));
+    unsigned count = (unsigned)((payload.len + limit - 1) / limit);
+    struct op **all = mem_alloc(count * sizeof(struct op *));
+    char *uuid = mem_format("%s-%llu", from->producer_name, (unsigned long long)from->sequence_id);
+    m.uuid = uuid;
+    m.has_num_chunks_from_msg = m.has_total_chunk_msg_size = m.has_chunk_id = true;
+    m.num_chunks_from_msg = (int32_t)count;
+    m.total_chunk_msg_size = (int32_t)payload.len;
+    for (unsigned i = 0; i < count; i++) {
+        size_t at = i * limit;
+        size_t len = payload.len - at < limit ? payload.len - at : limit;
+        m.chunk_id = (int32_t)i;
+        all[i] = op_new(from->sequence_id, 1);
+        all[i]->is_chunk = true;
+        all[i]->body = message_body(&m, view_of(payload.base + at, len));
+    }
+    op_tell(all[count - 1], (struct send *)(uintptr_t)from->send);
+    mem_free(uuid);
+    slice_drop(&payload);
+    pairs_drop(&properties);
+    *n = count;
+    return all;
+}
+
+void op_drop(struct op **op)
+{
+    if (!*op)
+        return;
+    slice_drop(&(*op)->body);
+    mem_free((*op)->sends);
+    mem_free(*op);
+    *op = NULL;
+}
+
+void batch_put(struct batch *b, struct send *s)
+{
+    Pulsar__Proto__SingleMessageMetadata single = PULSAR__PROTO__SINGLE_MESSAGE_METADATA__INIT;
+    struct pairs properties = pairs_of(s);
+
+    if (b->n == b->sends_room) {
+        b->sends_room = b->sends_room ? b->sends_room * 2 : 64;
+        b->sends = mem_resize(b->sends, b->sends_room * sizeof(struct send *));
+    }
+    if (b->n == 0)
+        b->first_sequence = s->sequence_id;
+    single.payload_size = (int32_t)s->len;
+    single.partition_key = TEXT(s->key);
+    single.n_properties = s->n_properties;
+    single.properties = properties.to;
+    single.has_event_time = s->event_time != 0;
+    single.event_time = s->event_time;
+    single.has_sequence_id = true;
+    single.sequence_id = s->sequence_id;
+    batch_add(&b->base, &b->len, &b->room, &single, view_of(s->payload, s->len));
+    b->sends[b->n++] = s;
+    pairs_drop(&properties);
+}
+
+struct op *batch_close(struct batch *b, const char *producer_name, enum compression compression)
+{
+    Pulsar__Proto__MessageMetadata m;
+    static const struct send nothing = {0};
+    struct op_source from = {
+        .producer_name = producer_name, .sequence_id = b->first_sequence, .send = &nothing};
+
+    assert(b->n > 0);
+    fill_metadata(&m, &from, &(struct pairs){0});
+    uint64_t highest = b->sends[b->n - 1]->sequence_id;
+    m.has_num_messages_in_batch = m.has_highest_sequence_id = true;
+    m.num_messages_in_batch = (int32_t)b->n;
+    m.highest_sequence_id = highest;
+    m.partition_key = TEXT(b->sends[0]->key);
+    struct slice payload = squeeze(&m, compression, view_of(b->base, b->len));
+    struct op *op = op_new(b->first_sequence, b->n);
+    op->highest = highest;
+    op->body = message_body(&m, slice_view(payload));
+    op->sends = b->sends;
+    op->n_sends = b->n;
+    slice_drop(&payload);
+    b->sends = NULL;
+    b->n = b->sends_room = 0;
+    b->len = 0;
+    return op;
+}
+
+void batch_drop(struct batch *b)
+{
+    mem_free(b->base);
+    mem_free(b->sends);
+    *b = (struct batch){0};
+}
+
+struct slice op_front(const struct op *op, uint64_t producer_id)
+{
+    Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
+    Pulsar__Proto__CommandSend send = PULSAR__PROTO__COMMAND_SEND__INIT;
+    base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__SEND;
+    base.send = &send;
+    send.producer_id = producer_id;
+    send.sequence_id = op->sequence_id;
+    send.has_num_messages = op->messages > 1;
+    send.num_messages = (int32_t)op->messages;
+    send.has_highest_sequence_id = op->highest != 0;
+    send.highest_sequence_id = op->highest;
+    send.has_is_chunk = op->is_chunk;
+    send.is_chunk = op->is_chunk;
+    return command_front(&base, op->body.len);
+}
