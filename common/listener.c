@@ -5,16 +5,13 @@
 #include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/door.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/resolve.h"
 
-#define BACKLOG         1024
 #define ACCEPTS_A_ROUND 64
 #define REST_US         100000 /* when descriptors have run out */
 
@@ -82,67 +79,16 @@ static void on_rested(struct timer *t)
     event_add(l->event, NULL);
 }
 
-/* A socket that listens, or -1 with errno.  "::" takes IPv4 too. */
-static int listen_at(const struct address *a)
-{
-    const int on = 1, off = 0;
-    const int fd = socket(a->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (a->sa.ss_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, (const struct sockaddr *)&a->sa, a->len) == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    const int saved = errno;
-    close(fd);
-    errno = saved;
-    return -1;
-}
-
-static int listen_on(const char *host, uint16_t port)
-{
-    struct addresses found;
-    errno = EADDRNOTAVAIL;
-    if (!resolve_wait(host, port, &found))
-        return -1;
-    return listen_at(&found.at[0]);
-}
-
-/* A machine without IPv6 gets 0.0.0.0 for "everywhere". */
-static int listen_everywhere(uint16_t port)
-{
-    const int fd = listen_on("::", port);
-    if (fd >= 0 || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
-        return fd;
-    return listen_on("0.0.0.0", port);
-}
-
-static uint16_t port_of(int fd)
-{
-    struct sockaddr_storage sa = {0};
-    socklen_t len = sizeof sa;
-    struct sockaddr_in v4;
-    getsockname(fd, (struct sockaddr *)&sa, &len);
-    memcpy(&v4, &sa, sizeof v4); /* the port has the same place in both families */
-    return ntohs(v4.sin_port);
-}
-
 enum err listener_open(struct listener **out, struct loop *loop, const char *host, uint16_t port,
                        listener_fn *accepted, void *ctx)
 {
     assert(loop_is_mine(loop));
-    const bool everywhere = !host || !*host;
-    const int fd = everywhere ? listen_everywhere(port) : listen_on(host, port);
-    if (fd < 0) {
-        log_event(LOG_ERROR, "listener.failed", F_STR("host", everywhere ? "*" : host),
-                  F_U64("port", port), F_ERRNO(errno));
-        return ERR_IO;
-    }
+    int fd;
+    TRY(door_open(&fd, host, port));
     struct listener *l = mem_new(struct listener);
     l->loop = loop;
     l->fd = fd;
-    l->port = port_of(fd);
+    l->port = door_port(fd);
     l->rest.run = on_rested;
     l->accepted = accepted;
     l->ctx = ctx;
