@@ -1,0 +1,294 @@
+#include "bookie/checkpoint.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "bookie/mark_file.h"
+#include "bookie/storage.h"
+#include "common/log.h"
+#include "common/mem.h"
+
+enum { RETRY_MS = 200 };
+
+struct item {
+    int64_t ledger;
+    int64_t entry;
+    const struct slice *bytes; /* in a frozen half */
+};
+
+struct checkpoint {
+    struct storage *storage;
+    char *mark_path;
+    struct journal_mark stored;
+
+    bool is_frozen; /* an earlier run failed after its freeze */
+    struct journal_mark mark;
+    struct ledger_row *rows;
+    size_t rows_n, rows_room;
+    struct item *items;
+    size_t items_n, items_room;
+
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock; /* kicked, stopping, is_full */
+    pthread_cond_t woken;
+    bool kicked, stopping, is_full;
+    struct checkpoint_stats stats;
+};
+
+/* ---- freezing ------------------------------------------------------------------------------- */
+
+static void take_row(void *ctx, const struct ledger_row *row)
+{
+    struct checkpoint *c = ctx;
+    if (c->rows_n == c->rows_room) {
+        c->rows_room = c->rows_room ? c->rows_room * 2 : 64;
+        c->rows = mem_resize(c->rows, c->rows_room * sizeof c->rows[0]);
+    }
+    c->rows[c->rows_n++] = *row;
+}
+
+static void take_items(struct checkpoint *c, const struct entry_map *m)
+{
+    if (c->items_n + m->n > c->items_room) {
+        c->items_room = (c->items_n + m->n) * 2;
+        c->items = mem_resize(c->items, c->items_room * sizeof c->items[0]);
+    }
+    for (uint32_t i = 0; i < m->n; i++)
+        c->items[c->items_n++] =
+            (struct item){m->slots[i].ledger, m->slots[i].entry, &m->slots[i].bytes};
+}
+
+static void freeze_shard(void *ctx, unsigned shard)
+{
+    struct checkpoint *c = ctx;
+    struct storage *s = c->storage;
+    struct storage_shard *sh = &s->shards[shard];
+    atomic_fetch_sub(&s->active_bytes, write_cache_freeze(&sh->cache));
+    take_items(c, write_cache_frozen(&sh->cache));
+    ledgers_freeze(&sh->ledgers, take_row, c);
+    if (s->conf.room)
+        s->conf.room(s->conf.ctx, shard);
+}
+
+static void thaw_shard(void *ctx, unsigned shard)
+{
+    struct checkpoint *c = ctx;
+    struct storage_shard *sh = &c->storage->shards[shard];
+    write_cache_thaw(&sh->cache);
+    ledgers_thaw(&sh->ledgers);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->ledger != y->ledger)
+        return x->ledger < y->ledger ? -1 : 1;
+    return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static void freeze(struct checkpoint *c, bool move_mark)
+{
+    c->mark = move_mark ? journal_mark(c->storage->journal) : c->stored;
+    c->rows_n = c->items_n = 0;
+    storage_each_shard(c->storage, freeze_shard, c);
+    qsort(c->items, c->items_n, sizeof c->items[0], by_id);
+    c->is_frozen = true;
+}
+
+/* ---- flushing ------------------------------------------------------------------------------- */
+
+static enum err write_items(struct checkpoint *c)
+{
+    struct storage *s = c->storage;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->items_n; i++) {
+        const struct item *it = &c->items[i];
+        struct entry_place at;
+        TRY(entry_log_append(s->log, slice_view(*it->bytes), &at));
+        TRY(entry_index_put(s->index, it->ledger, it->entry, &at));
+        bytes += it->bytes->len;
+    }
+    TRY(entry_log_sync(s->log));
+    metric_add(&c->stats.entries, (int64_t)c->items_n);
+    metric_add(&c->stats.bytes, (int64_t)bytes);
+    return ERR_OK;
+}
+
+static enum err flush(struct checkpoint *c)
+{
+    struct storage *s = c->storage;
+    const enum err err = write_items(c);
+    if (err) {
+        entry_log_abandon(s->log);
+        entry_index_discard(s->index);
+        return err;
+    }
+    for (size_t i = 0; i < c->rows_n; i++)
+        entry_index_put_row(s->index, &c->rows[i]);
+    if (c->items_n + c->rows_n > 0)
+        TRY(entry_index_commit(s->index));
+    return ERR_OK;
+}
+
+static enum err move_mark(struct checkpoint *c)
+{
+    if (!mark_is_before(&c->stored, &c->mark))
+        return ERR_OK;
+    TRY(mark_store(c->storage->conf.disk, c->mark_path, &c->mark));
+    c->stored = c->mark;
+    return ERR_OK;
+}
+
+static void note_result(struct checkpoint *c, enum err err)
+{
+    metric_add(err ? &c->stats.failures : &c->stats.runs, 1);
+    pthread_mutex_lock(&c->lock);
+    c->is_full = err == ERR_NO_SPACE;
+    pthread_mutex_unlock(&c->lock);
+    if (err)
+        log_event(LOG_ERROR, "checkpoint.failed", F_STR("dir", c->storage->conf.dir), F_ERR(err));
+}
+
+enum err checkpoint_run(struct checkpoint *c, bool mark_moves)
+{
+    const uint64_t began = loop_clock();
+    if (!c->is_frozen)
+        freeze(c, mark_moves);
+    enum err err = flush(c);
+    if (!err)
+        err = move_mark(c);
+    note_result(c, err);
+    if (err)
+        return err;
+    storage_each_shard(c->storage, thaw_shard, c);
+    c->is_frozen = false;
+    journal_trim(c->storage->journal, c->stored);
+    histogram_note(&c->stats.run_us, loop_clock() - began);
+    return ERR_OK;
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static struct timespec after_ms(uint64_t ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)(ms / 1000);
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_nsec -= 1000000000;
+        t.tv_sec++;
+    }
+    return t;
+}
+
+/* Until it is time or somebody asks for it; false when stopping.  After a failure asking does not
+ * make it faster. */
+static bool wait_for_turn(struct checkpoint *c, enum err last)
+{
+    const struct timespec until = after_ms(last ? RETRY_MS : c->storage->conf.flush_interval_ms);
+    int rc = 0;
+    pthread_mutex_lock(&c->lock);
+    while (rc == 0 && !c->stopping && (last || !c->kicked))
+        rc = pthread_cond_timedwait(&c->woken, &c->lock, &until);
+    c->kicked = false;
+    const bool go_on = !c->stopping;
+    pthread_mutex_unlock(&c->lock);
+    return go_on;
+}
+
+static void *checkpoint_main(void *arg)
+{
+    struct checkpoint *c = arg;
+    enum err err = ERR_OK;
+    while (wait_for_turn(c, err))
+        err = checkpoint_run(c, true);
+    /* What a retry wrote may leave newer entries behind it; those the journal has. */
+    if (err)
+        err = checkpoint_run(c, true);
+    if (!err)
+        err = checkpoint_run(c, true);
+    if (err)
+        log_event(LOG_WARN, "checkpoint.left_to_replay", F_ERR(err));
+    return NULL;
+}
+
+enum err checkpoint_open(struct checkpoint **out, struct storage *s)
+{
+    struct checkpoint *c = mem_new(struct checkpoint);
+    pthread_condattr_t monotonic;
+    c->storage = s;
+    c->mark_path = mem_format("%s/mark", s->conf.dir);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->woken, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *out = c;
+    return mark_load(s->conf.disk, c->mark_path, &c->stored);
+}
+
+enum err checkpoint_start(struct checkpoint *c)
+{
+    c->started = pthread_create(&c->thread, NULL, checkpoint_main, c) == 0;
+    if (!c->started)
+        return ERR_IO;
+    pthread_setname_np(c->thread, "flush");
+    return ERR_OK;
+}
+
+struct journal_mark checkpoint_mark(const struct checkpoint *c)
+{
+    return c->stored;
+}
+
+void checkpoint_kick(struct checkpoint *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->kicked = true;
+    pthread_mutex_unlock(&c->lock);
+    pthread_cond_signal(&c->woken);
+}
+
+bool checkpoint_is_full(struct checkpoint *c)
+{
+    pthread_mutex_lock(&c->lock);
+    const bool full = c->is_full;
+    pthread_mutex_unlock(&c->lock);
+    return full;
+}
+
+void checkpoint_stop(struct checkpoint *c)
+{
+    if (!c->started)
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->stopping = true;
+    pthread_mutex_unlock(&c->lock);
+    pthread_cond_signal(&c->woken);
+    pthread_join(c->thread, NULL);
+    c->started = false;
+}
+
+void checkpoint_close(struct checkpoint **checkpoint)
+{
+    struct checkpoint *c = *checkpoint;
+    *checkpoint = NULL;
+    if (!c)
+        return;
+    checkpoint_stop(c);
+    pthread_cond_destroy(&c->woken);
+    pthread_mutex_destroy(&c->lock);
+    mem_free(c->mark_path);
+    mem_free(c->rows);
+    mem_free(c->items);
+    mem_free(c);
+}
+
+const struct checkpoint_stats *checkpoint_stats(const struct checkpoint *c)
+{
+    return &c->stats;
+}

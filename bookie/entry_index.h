@@ -1,0 +1,38 @@
+/* entry_index.h - where each entry lies, and a row a ledger; in RocksDB.
+ *
+ *   'e' ledger entry>>8  ->  index_block.h: which of 256 ids are here, and where
+ *   'l' ledger           ->  ledger_row.h
+ *   'v'                  ->  u16 format version, u16 oldest reader
+ *
+ * A flush adds to a block by reading it, merging and writing it back, so that an entry added
+ * again never hides its neighbours.  Blocks and rows of a flush are one batch, synced.
+ *
+ * Threads: lookups from any; one batch at a time, on the flush thread.
+ */
+#ifndef BOOKIE_ENTRY_INDEX_H
+#define BOOKIE_ENTRY_INDEX_H
+
+#include "bookie/index_block.h"
+#include "bookie/ledger_row.h"
+#include "common/err.h"
+
+struct entry_index;
+
+MUST_CHECK enum err entry_index_open(struct entry_index **out, const char *dir);
+void entry_index_close(struct entry_index **ix);
+
+MUST_CHECK enum err entry_index_block(struct entry_index *ix, int64_t ledger, uint64_t block,
+                                      struct index_block *out); /* ERR_NO_ENTRY: none of it */
+MUST_CHECK enum err entry_index_find(struct entry_index *ix, int64_t ledger, int64_t entry,
+                                     struct entry_place *out); /* ERR_NO_ENTRY */
+MUST_CHECK enum err entry_index_row(struct entry_index *ix, int64_t ledger,
+                                    struct ledger_row *out); /* ERR_NO_LEDGER */
+
+/* A batch: entries in order of (ledger, entry), rows anywhere; then commit, or discard. */
+MUST_CHECK enum err entry_index_put(struct entry_index *ix, int64_t ledger, int64_t entry,
+                                    const struct entry_place *at);
+void entry_index_put_row(struct entry_index *ix, const struct ledger_row *row);
+MUST_CHECK enum err entry_index_commit(struct entry_index *ix); /* durable; the batch is gone */
+void entry_index_discard(struct entry_index *ix);
+
+#endif

@@ -1,0 +1,96 @@
+#include "bookie/entry_map.h"
+
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/rng.h"
+
+enum { FIRST_ROOM = 256 };
+
+void entry_map_init(struct entry_map *m)
+{
+    *m = (struct entry_map){.seed = rng_seed()};
+}
+
+static uint32_t hash_of(const struct entry_map *m, int64_t ledger, int64_t entry)
+{
+    uint64_t state = m->seed ^ (uint64_t)ledger;
+    state = rng_next(&state) ^ (uint64_t)entry;
+    return (uint32_t)rng_next(&state);
+}
+
+/* Where the entry is in the table, or the empty place where it would be. */
+static uint32_t place_of(const struct entry_map *m, int64_t ledger, int64_t entry)
+{
+    uint32_t at = hash_of(m, ledger, entry) & m->mask;
+    for (uint32_t i; (i = m->table[at]) != 0; at = (at + 1) & m->mask) {
+        const struct entry_slot *s = &m->slots[i - 1];
+        if (s->ledger == ledger && s->entry == entry)
+            break;
+    }
+    return at;
+}
+
+static void grow(struct entry_map *m)
+{
+    m->room = m->room ? m->room * 2 : FIRST_ROOM;
+    m->slots = mem_resize(m->slots, m->room * sizeof m->slots[0]);
+    mem_free(m->table);
+    m->mask = m->room * 2 - 1;
+    m->table = mem_alloc((m->mask + 1u) * sizeof m->table[0]);
+    for (uint32_t i = 0; i < m->n; i++)
+        m->table[place_of(m, m->slots[i].ledger, m->slots[i].entry)] = i + 1;
+}
+
+static struct entry_slot *slot_of(const struct entry_map *m, int64_t ledger, int64_t entry)
+{
+    if (m->n == 0)
+        return NULL;
+    const uint32_t i = m->table[place_of(m, ledger, entry)];
+    return i ? &m->slots[i - 1] : NULL;
+}
+
+void entry_map_put(struct entry_map *m, int64_t ledger, int64_t entry, struct slice bytes)
+{
+    struct entry_slot *old = slot_of(m, ledger, entry);
+    if (old) {
+        slice_drop(&old->bytes);
+        old->bytes = bytes;
+        return;
+    }
+    if (m->n == m->room)
+        grow(m);
+    m->slots[m->n] = (struct entry_slot){ledger, entry, bytes};
+    m->table[place_of(m, ledger, entry)] = m->n + 1;
+    m->n++;
+}
+
+const struct slice *entry_map_find(const struct entry_map *m, int64_t ledger, int64_t entry)
+{
+    const struct entry_slot *s = slot_of(m, ledger, entry);
+    return s && s->bytes.len > 0 ? &s->bytes : NULL;
+}
+
+void entry_map_forget(struct entry_map *m, int64_t ledger, int64_t entry)
+{
+    struct entry_slot *s = slot_of(m, ledger, entry);
+    if (s)
+        slice_drop(&s->bytes);
+}
+
+void entry_map_clear(struct entry_map *m)
+{
+    for (uint32_t i = 0; i < m->n; i++)
+        slice_drop(&m->slots[i].bytes);
+    if (m->n > 0)
+        memset(m->table, 0, (m->mask + 1u) * sizeof m->table[0]);
+    m->n = 0;
+}
+
+void entry_map_end(struct entry_map *m)
+{
+    entry_map_clear(m);
+    mem_free(m->slots);
+    mem_free(m->table);
+    *m = (struct entry_map){0};
+}

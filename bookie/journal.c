@@ -1,0 +1,362 @@
+#include "bookie/journal.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "bookie/journal_file.h"
+#include "bookie/journal_format.h"
+#include "bookie/journal_scan.h"
+#include "common/log.h"
+#include "common/mem.h"
+
+/* What is done, on its way to one loop. */
+struct done_box {
+    struct journal *journal;
+    struct loop *home;
+    pthread_mutex_t lock;
+    struct journal_write *first, **end;
+    bool posted;
+    struct task task;
+};
+
+struct writes {
+    struct journal_write *first, **end;
+};
+
+struct journal {
+    struct journal_conf conf;
+    struct journal_files files;
+    struct journal_file current; /* .file NULL: none yet */
+    uint64_t sequence;           /* of the next record */
+    struct journal_mark from;
+    uint8_t *memory, *group; /* group: memory, aligned */
+    size_t room;
+
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock; /* queue, queued, closing, mark */
+    pthread_cond_t woken;
+    struct writes queue;
+    uint64_t queued;
+    bool closing;
+    struct journal_mark mark;
+
+    struct journal_stats stats;
+    struct done_box boxes[64];
+};
+
+static void writes_init(struct writes *q)
+{
+    q->first = NULL;
+    q->end = &q->first;
+}
+
+static uint64_t write_size(const struct journal_write *w)
+{
+    return journal_record_size(w->head.len + w->body.len);
+}
+
+/* What a waiting write counts: its record, and about what its request takes in memory. */
+static uint64_t write_cost(const struct journal_write *w)
+{
+    return write_size(w) + 256;
+}
+
+/* ---- from the journal thread back to the loops ---------------------------------------------- */
+
+static void box_empty(struct task *t)
+{
+    struct done_box *box = container_of(t, struct done_box, task);
+    pthread_mutex_lock(&box->lock);
+    struct journal_write *w = box->first;
+    box->first = NULL;
+    box->end = &box->first;
+    box->posted = false;
+    pthread_mutex_unlock(&box->lock);
+    struct journal_conf conf = box->journal->conf; /* a done() may be the last to need us */
+    struct loop *home = box->home;
+    for (struct journal_write *next; w; w = next) {
+        next = w->next;
+        w->done(w, w->err);
+    }
+    if (conf.group_done)
+        conf.group_done(conf.ctx, home);
+}
+
+static void boxes_init(struct journal *j)
+{
+    for (unsigned i = 0; i < j->conf.loops->n; i++) {
+        struct done_box *box = &j->boxes[i];
+        *box = (struct done_box){.journal = j, .home = j->conf.loops->at[i]};
+        box->end = &box->first;
+        box->task.run = box_empty;
+        pthread_mutex_init(&box->lock, NULL);
+    }
+}
+
+static struct done_box *box_of(struct journal *j, const struct journal_write *w)
+{
+    struct done_box *box = &j->boxes[loop_index(w->home)];
+    assert(box->home == w->home);
+    return box;
+}
+
+static void box_put(struct done_box *box, struct journal_write *w)
+{
+    pthread_mutex_lock(&box->lock);
+    w->next = NULL;
+    *box->end = w;
+    box->end = &w->next;
+    const bool post = !box->posted;
+    box->posted = true;
+    pthread_mutex_unlock(&box->lock);
+    if (post)
+        loop_post(box->home, &box->task);
+}
+
+static void finish(struct journal *j, struct journal_write *w, enum err err)
+{
+    for (struct journal_write *next; w; w = next) {
+        next = w->next;
+        w->err = err;
+        box_put(box_of(j, w), w);
+    }
+}
+
+/* ---- the journal thread --------------------------------------------------------------------- */
+
+/* Waits for work; false when closing and nothing is left. */
+static bool take_group(struct journal *j, struct writes *group, uint64_t *bytes)
+{
+    writes_init(group);
+    *bytes = 0;
+    pthread_mutex_lock(&j->lock);
+    while (!j->queue.first && !j->closing)
+        pthread_cond_wait(&j->woken, &j->lock);
+    for (struct journal_write *w; (w = j->queue.first) != NULL;) {
+        const uint64_t size = write_size(w);
+        if (*bytes > 0 && *bytes + size > j->conf.group_bytes)
+            break;
+        *bytes += size;
+        j->queued -= write_cost(w);
+        j->queue.first = w->next;
+        *group->end = w;
+        group->end = &w->next;
+    }
+    *group->end = NULL;
+    if (!j->queue.first)
+        j->queue.end = &j->queue.first;
+    metric_set(&j->stats.queued_bytes, (int64_t)j->queued);
+    pthread_mutex_unlock(&j->lock);
+    return group->first != NULL;
+}
+
+/* Lays the group out in memory and lets the bodies go. */
+static size_t lay_out(struct journal *j, struct journal_write *w)
+{
+    size_t len = 0;
+    struct journal_record r = {.file = j->current.id, .group = j->sequence};
+    for (; w; w = w->next) {
+        r.kind = w->kind;
+        r.sequence = j->sequence++;
+        len += journal_record_write(j->group + len, &r, w->head, slice_view(w->body));
+        slice_drop(&w->body);
+    }
+    const size_t whole = journal_blocks(len);
+    memset(j->group + len, 0, whole - len);
+    return whole;
+}
+
+static void drop_bodies(struct journal_write *w)
+{
+    for (; w; w = w->next)
+        slice_drop(&w->body);
+}
+
+static enum err roll(struct journal *j)
+{
+    if (j->current.file)
+        j->current.file->disk->ops->close(&j->current.file);
+    return journal_file_next(&j->files, &j->current);
+}
+
+/* A place for the group that certainly exists on the disk. */
+static enum err make_room(struct journal *j, uint64_t bytes)
+{
+    const uint64_t whole = journal_blocks(bytes);
+    if (!j->current.file || j->current.at + whole > j->conf.file_bytes)
+        TRY(roll(j));
+    return journal_file_fill(&j->current, j->current.at + whole, j->conf.file_bytes);
+}
+
+static enum err write_group(struct journal *j, struct journal_write *w)
+{
+    const struct disk_ops *ops = j->current.file->disk->ops;
+    const size_t len = lay_out(j, w);
+    const uint64_t began = loop_clock();
+    TRY(ops->write(j->current.file, j->current.at, &(struct iovec){j->group, len}, 1));
+    TRY(ops->sync(j->current.file));
+    histogram_note(&j->stats.sync_us, loop_clock() - began);
+    metric_add(&j->stats.bytes, (int64_t)len);
+    metric_add(&j->stats.groups, 1);
+    j->current.at += len;
+    pthread_mutex_lock(&j->lock);
+    metric_add(&j->stats.records, (int64_t)(j->sequence - j->mark.sequence));
+    j->mark = (struct journal_mark){j->current.id, j->current.at, j->sequence};
+    pthread_mutex_unlock(&j->lock);
+    return ERR_OK;
+}
+
+static void *journal_main(void *arg)
+{
+    struct journal *j = arg;
+    struct writes group;
+    uint64_t bytes;
+    while (take_group(j, &group, &bytes)) {
+        enum err err = make_room(j, bytes);
+        if (err == ERR_NO_SPACE) {
+            drop_bodies(group.first);
+            finish(j, group.first, err);
+            continue;
+        }
+        if (!err)
+            err = write_group(j, group.first);
+        if (err) {
+            /* Whether the bytes are on the disk is not known and never will be. */
+            log_event(LOG_ERROR, "journal.failed", F_STR("dir", j->conf.dir), F_ERR(err));
+            j->conf.failed(j->conf.ctx, err);
+            return NULL;
+        }
+        finish(j, group.first, ERR_OK);
+    }
+    return NULL;
+}
+
+/* ---- from outside --------------------------------------------------------------------------- */
+
+static void make_group_memory(struct journal *j)
+{
+    const uint64_t one = journal_record_size(j->conf.record_max);
+    const uint64_t most = j->conf.group_bytes > one ? j->conf.group_bytes : one;
+    j->room = journal_blocks(most);
+    j->memory = mem_alloc(j->room + JOURNAL_BLOCK);
+    const uintptr_t at = (uintptr_t)j->memory;
+    j->group = j->memory + (journal_blocks(at) - at);
+    memset(j->group, 0, j->room); /* touched now and not at the first adds */
+}
+
+enum err journal_open(struct journal **out, const struct journal_conf *conf, struct disk *disk,
+                      struct journal_mark from)
+{
+    struct journal *j = mem_new(struct journal);
+    j->conf = *conf;
+    j->from = from;
+    j->sequence = from.sequence;
+    writes_init(&j->queue);
+    pthread_mutex_init(&j->lock, NULL);
+    pthread_cond_init(&j->woken, NULL);
+    boxes_init(j);
+    make_group_memory(j);
+    if (j->conf.file_bytes < JOURNAL_BLOCK + j->room)
+        j->conf.file_bytes = JOURNAL_BLOCK + j->room;
+    const enum err err =
+        journal_files_open(&j->files, disk, conf->dir, conf->direct, from.file);
+    if (err)
+        journal_close(&j);
+    *out = j;
+    return err;
+}
+
+enum err journal_replay(struct journal *j, journal_record_fn *each, void *ctx)
+{
+    return journal_scan(&j->files, j->from, j->conf.record_max, each, ctx, &j->sequence);
+}
+
+enum err journal_start(struct journal *j)
+{
+    TRY(roll(j));
+    j->mark = (struct journal_mark){j->current.id, j->current.at, j->sequence};
+    j->started = pthread_create(&j->thread, NULL, journal_main, j) == 0;
+    if (!j->started)
+        return ERR_IO;
+    pthread_setname_np(j->thread, "journal");
+    return ERR_OK;
+}
+
+enum err journal_append(struct journal *j, struct journal_write *w)
+{
+    const uint64_t cost = write_cost(w);
+    if (w->head.len + w->body.len > j->conf.record_max)
+        return ERR_TOO_BIG;
+    pthread_mutex_lock(&j->lock);
+    if (j->closing || j->queued + cost > j->conf.queue_bytes) {
+        pthread_mutex_unlock(&j->lock);
+        return ERR_BUSY;
+    }
+    w->next = NULL;
+    const bool wake = j->queue.first == NULL;
+    *j->queue.end = w;
+    j->queue.end = &w->next;
+    j->queued += cost;
+    metric_set(&j->stats.queued_bytes, (int64_t)j->queued);
+    pthread_mutex_unlock(&j->lock);
+    if (wake)
+        pthread_cond_signal(&j->woken);
+    return ERR_OK;
+}
+
+struct journal_mark journal_mark(struct journal *j)
+{
+    pthread_mutex_lock(&j->lock);
+    const struct journal_mark m = j->mark;
+    pthread_mutex_unlock(&j->lock);
+    return m;
+}
+
+void journal_trim(struct journal *j, struct journal_mark upto)
+{
+    journal_files_free(&j->files, upto.file);
+}
+
+static void stop_thread(struct journal *j)
+{
+    if (!j->started)
+        return;
+    pthread_mutex_lock(&j->lock);
+    j->closing = true;
+    pthread_mutex_unlock(&j->lock);
+    pthread_cond_signal(&j->woken);
+    pthread_join(j->thread, NULL);
+}
+
+static void run_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+void journal_close(struct journal **journal)
+{
+    struct journal *j = *journal;
+    *journal = NULL;
+    if (!j)
+        return;
+    stop_thread(j);
+    for (unsigned i = 0; i < j->conf.loops->n; i++) {
+        if (j->started) /* what was posted to this loop has run when this has */
+            loop_call(j->conf.loops->at[i], run_nothing, NULL);
+        pthread_mutex_destroy(&j->boxes[i].lock);
+    }
+    if (j->current.file)
+        j->current.file->disk->ops->close(&j->current.file);
+    journal_files_close(&j->files);
+    pthread_cond_destroy(&j->woken);
+    pthread_mutex_destroy(&j->lock);
+    mem_free(j->memory);
+    mem_free(j);
+}
+
+const struct journal_stats *journal_stats(const struct journal *j)
+{
+    return &j->stats;
+}

@@ -1,0 +1,67 @@
+#include "bookie/journal_format.h"
+
+#include <string.h>
+
+#include "bookie/bytes.h"
+#include "common/crc32c.h"
+
+enum { MAGIC = 0x4c474d4a /* "LGMJ" */, VERSION = 1, OLDEST_READER = 1, HEADER = 24 };
+
+/* magic u32 | version u16, oldest reader u16 | file u64 | zero u32 | crc u32 of the rest */
+void journal_header_write(uint8_t block[JOURNAL_BLOCK], uint64_t file)
+{
+    memset(block, 0, JOURNAL_BLOCK);
+    put_u32(block, MAGIC);
+    put_u32(block + 4, VERSION << 16 | OLDEST_READER);
+    put_u64(block + 8, file);
+    put_u32(block + HEADER - 4, crc32c(block, HEADER - 4));
+}
+
+enum err journal_header_read(struct view block, uint64_t file)
+{
+    if (block.len < HEADER || get_u32(block.base) != MAGIC)
+        return ERR_CHECKSUM;
+    if (get_u32(block.base + HEADER - 4) != crc32c(block.base, HEADER - 4))
+        return ERR_CHECKSUM;
+    if ((get_u32(block.base + 4) & 0xffff) > VERSION)
+        return ERR_UNSUPPORTED_VERSION;
+    return get_u64(block.base + 8) == file ? ERR_OK : ERR_CHECKSUM;
+}
+
+size_t journal_record_write(uint8_t *into, const struct journal_record *r, struct view head,
+                            struct view body)
+{
+    const uint64_t length = head.len + body.len;
+    const uint64_t size = journal_record_size(length);
+    put_u32(into + 4, (uint32_t)length);
+    put_u64(into + 8, r->file);
+    put_u64(into + 16, r->sequence);
+    put_u64(into + 24, r->group);
+    put_u64(into + 32, (uint64_t)r->kind << 56);
+    memcpy(into + JOURNAL_RECORD, head.base, head.len);
+    if (body.len)
+        memcpy(into + JOURNAL_RECORD + head.len, body.base, body.len);
+    memset(into + JOURNAL_RECORD + length, 0, size - JOURNAL_RECORD - length);
+    put_u32(into, crc32c(into + 4, JOURNAL_RECORD - 4 + length));
+    return size;
+}
+
+enum err journal_record_peek(const uint8_t *at, uint64_t file, uint32_t max, uint32_t *length)
+{
+    *length = get_u32(at + 4);
+    return get_u64(at + 8) == file && *length <= max ? ERR_OK : ERR_CHECKSUM;
+}
+
+enum err journal_record_read(const uint8_t *at, uint32_t length, struct journal_record *out)
+{
+    if (get_u32(at) != crc32c(at + 4, JOURNAL_RECORD - 4 + (size_t)length))
+        return ERR_CHECKSUM;
+    *out = (struct journal_record){
+        .file = get_u64(at + 8),
+        .sequence = get_u64(at + 16),
+        .group = get_u64(at + 24),
+        .kind = at[32],
+        .payload = view_of(at + JOURNAL_RECORD, length),
+    };
+    return ERR_OK;
+}

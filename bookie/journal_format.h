@@ -1,0 +1,59 @@
+/* journal_format.h - the bytes of a journal file.
+ *
+ *   block 0: header | group | group | ...        a group starts at a block, is zero-padded to one
+ *   group:   record record ... zeros
+ *   record:  u32 crc | u32 length | u64 file | u64 sequence | u64 group | u8 kind, 7 zeros | payload
+ *
+ * The crc covers everything behind it.  The file's id in each record keeps an old record of a
+ * recycled file from looking new; sequences have no gaps, over all files.  `group` is the
+ * sequence of the first record that was written in the same write: a group is acknowledged as a
+ * whole, so one that is torn was never acknowledged, while a later group proves that this one
+ * had been synced.
+ *
+ * Layout: docs/disk-format.md, "Journal".
+ */
+#ifndef BOOKIE_JOURNAL_FORMAT_H
+#define BOOKIE_JOURNAL_FORMAT_H
+
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/err.h"
+
+enum { JOURNAL_BLOCK = 4096, JOURNAL_RECORD = 40 };
+
+struct journal_record {
+    uint64_t file;
+    uint64_t sequence;
+    uint64_t group;
+    uint8_t kind;
+    struct view payload; /* borrowed */
+};
+
+static inline uint64_t journal_blocks(uint64_t bytes) /* rounded up to whole blocks */
+{
+    return (bytes + JOURNAL_BLOCK - 1) / JOURNAL_BLOCK * JOURNAL_BLOCK;
+}
+
+/* Bytes that a record of this payload takes in a group. */
+static inline uint64_t journal_record_size(uint64_t payload)
+{
+    return (JOURNAL_RECORD + payload + 7) / 8 * 8;
+}
+
+void journal_header_write(uint8_t block[JOURNAL_BLOCK], uint64_t file);
+/* ERR_CHECKSUM: no header of this file; ERR_UNSUPPORTED_VERSION: written by a newer build. */
+MUST_CHECK enum err journal_header_read(struct view block, uint64_t file);
+
+/* Payload is head, then body; returns journal_record_size(). */
+size_t journal_record_write(uint8_t *into, const struct journal_record *r, struct view head,
+                            struct view body);
+/* How long the payload says it is, from the first JOURNAL_RECORD bytes; ERR_CHECKSUM when this
+ * cannot be a record of this file. */
+MUST_CHECK enum err journal_record_peek(const uint8_t *at, uint64_t file, uint32_t max,
+                                        uint32_t *length);
+/* `at` holds the whole record of that length. */
+MUST_CHECK enum err journal_record_read(const uint8_t *at, uint32_t length,
+                                        struct journal_record *out);
+
+#endif

@@ -1,0 +1,158 @@
+#include "bookie/journal_scan.h"
+
+#include "bookie/journal_format.h"
+#include "common/log.h"
+#include "common/mem.h"
+
+enum { WINDOW = 1024 * 1024 };
+
+/* One file, seen through a window that moves forward. */
+struct scan {
+    struct disk_file *file;
+    uint64_t id;
+    uint64_t size;
+    uint32_t record_max;
+    uint8_t *bytes;
+    uint64_t base;
+    size_t len, room;
+};
+
+/* `n` bytes at `at`, or NULL in *out when the file ends before. */
+static enum err look(struct scan *s, uint64_t at, uint64_t n, const uint8_t **out)
+{
+    *out = NULL;
+    if (at > s->size || n > s->size - at)
+        return ERR_OK;
+    if (at < s->base || at + n > s->base + s->len) {
+        const size_t want = n > WINDOW ? n : WINDOW;
+        if (want > s->room) {
+            s->bytes = mem_resize(s->bytes, want);
+            s->room = want;
+        }
+        TRY(s->file->disk->ops->read(s->file, at, s->bytes, want, &s->len));
+        s->base = at;
+        if (s->len < n)
+            return ERR_OK;
+    }
+    *out = s->bytes + (at - s->base);
+    return ERR_OK;
+}
+
+/* ERR_END: no valid record here. */
+static enum err record_at(struct scan *s, uint64_t at, struct journal_record *out)
+{
+    const uint8_t *p;
+    uint32_t length;
+    TRY(look(s, at, JOURNAL_RECORD, &p));
+    if (!p || journal_record_peek(p, s->id, s->record_max, &length))
+        return ERR_END;
+    TRY(look(s, at, JOURNAL_RECORD + (uint64_t)length, &p));
+    if (!p || journal_record_read(p, length, out))
+        return ERR_END;
+    return ERR_OK;
+}
+
+static enum err report_damage(const struct journal_files *files, const struct scan *s,
+                              uint64_t at, uint64_t missing)
+{
+    char *path = journal_file_path(files, s->id);
+    log_event(LOG_ERROR, "journal.corrupted", F_STR("path", path), F_U64("missing", missing),
+              F_U64("later_record_at", at));
+    mem_free(path);
+    return ERR_CHECKSUM;
+}
+
+/* Behind a broken place: a group that began after the missing record proves a loss. */
+static enum err look_for_later(const struct journal_files *files, struct scan *s, uint64_t at,
+                               uint64_t missing)
+{
+    for (; at + JOURNAL_RECORD <= s->size; at += JOURNAL_BLOCK) {
+        struct journal_record r;
+        const enum err err = record_at(s, at, &r);
+        if (err == ERR_END)
+            continue;
+        TRY(err);
+        if (r.group > missing)
+            return report_damage(files, s, at, missing);
+    }
+    return ERR_OK;
+}
+
+/* Records in order from `at`; *next ends behind the last. */
+static enum err scan_records(const struct journal_files *files, struct scan *s, uint64_t at,
+                             journal_record_fn *each, void *ctx, uint64_t *next)
+{
+    for (;;) {
+        struct journal_record r;
+        enum err err = record_at(s, at, &r);
+        if (err && err != ERR_END)
+            return err;
+        if (!err && r.sequence == *next) {
+            TRY(each(ctx, r.kind, r.payload));
+            at += journal_record_size(r.payload.len);
+            ++*next;
+        } else if (at % JOURNAL_BLOCK) {
+            at = journal_blocks(at); /* what may follow in this block is padding */
+        } else {
+            return look_for_later(files, s, at, *next);
+        }
+    }
+}
+
+static enum err check_header(struct scan *s)
+{
+    const uint8_t *p;
+    TRY(look(s, 0, JOURNAL_BLOCK, &p));
+    if (!p)
+        return ERR_OK;
+    const enum err err = journal_header_read(view_of(p, JOURNAL_BLOCK), s->id);
+    /* A file that was being made has no header yet, and no records. */
+    return err == ERR_UNSUPPORTED_VERSION ? err : ERR_OK;
+}
+
+static enum err scan_file(const struct journal_files *files, struct scan *s, uint64_t at,
+                          journal_record_fn *each, void *ctx, uint64_t *next)
+{
+    struct disk *disk = files->disk;
+    char *path = journal_file_path(files, s->id);
+    enum err err = disk->ops->open(disk, path, DISK_READ, &s->file);
+    if (!err)
+        err = disk->ops->size(s->file, &s->size);
+    if (!err)
+        err = check_header(s);
+    if (err)
+        log_event(LOG_ERROR, "journal.unreadable", F_STR("path", path), F_ERR(err));
+    mem_free(path);
+    if (!err)
+        err = scan_records(files, s, at, each, ctx, next);
+    if (s->file)
+        disk->ops->close(&s->file);
+    mem_free(s->bytes);
+    return err;
+}
+
+static enum err check_marked_file(const struct journal_files *files, struct journal_mark from)
+{
+    for (unsigned i = 0; i < files->n; i++)
+        if (files->ids[i] == from.file)
+            return ERR_OK;
+    if (from.file == 0)
+        return ERR_OK;
+    log_event(LOG_ERROR, "journal.missing", F_STR("dir", files->dir), F_U64("file", from.file));
+    return ERR_CHECKSUM;
+}
+
+enum err journal_scan(const struct journal_files *files, struct journal_mark from,
+                      uint32_t record_max, journal_record_fn *each, void *ctx, uint64_t *next)
+{
+    *next = from.sequence;
+    TRY(check_marked_file(files, from));
+    for (unsigned i = 0; i < files->n; i++) {
+        if (files->ids[i] < from.file)
+            continue;
+        struct scan s = {.id = files->ids[i], .record_max = record_max};
+        const uint64_t at = s.id == from.file ? from.offset : JOURNAL_BLOCK;
+        TRY(scan_file(files, &s, at, each, ctx, next));
+    }
+    return ERR_OK;
+}

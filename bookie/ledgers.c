@@ -1,0 +1,150 @@
+#include "bookie/ledgers.h"
+
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/rng.h"
+
+enum { FIRST_BUCKETS = 1024, TRIES = 8, AT_MOST = 4 };
+
+void ledgers_init(struct ledgers *t, struct entry_index *index)
+{
+    *t = (struct ledgers){.index = index, .generation = 1, .seed = rng_seed()};
+    t->mask = FIRST_BUCKETS - 1;
+    t->buckets = mem_alloc(FIRST_BUCKETS * sizeof(struct ledger *));
+    list_init(&t->dirty);
+    list_init(&t->used);
+}
+
+void ledgers_end(struct ledgers *t)
+{
+    list_each(&t->used, node)
+        mem_free(list_entry(node, struct ledger, used));
+    mem_free(t->buckets);
+    *t = (struct ledgers){0};
+}
+
+static struct ledger **bucket_of(struct ledgers *t, int64_t id)
+{
+    uint64_t state = t->seed ^ (uint64_t)id;
+    return &t->buckets[(uint32_t)rng_next(&state) & t->mask];
+}
+
+static void grow(struct ledgers *t)
+{
+    struct ledger **old = t->buckets;
+    const uint32_t n = t->mask + 1;
+    t->mask = n * 2 - 1;
+    t->buckets = mem_alloc((size_t)n * 2 * sizeof(struct ledger *));
+    for (uint32_t i = 0; i < n; i++) {
+        for (struct ledger *l = old[i], *next; l; l = next) {
+            struct ledger **b = bucket_of(t, l->row.id);
+            next = l->next;
+            l->next = *b;
+            *b = l;
+        }
+    }
+    mem_free(old);
+}
+
+static bool may_go(const struct ledgers *t, struct ledger *l)
+{
+    return l->changed_in <= t->durable && !l->is_reading && list_empty(&l->waiting) &&
+           list_empty(&l->reading) && l->fence != LEDGER_FENCING;
+}
+
+static void evict(struct ledgers *t, struct ledger *l)
+{
+    struct ledger **at = bucket_of(t, l->row.id);
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    list_remove(&l->used);
+    t->n--;
+    mem_free(l);
+}
+
+/* The least recently used goes; those that may not stand in the queue again. */
+static enum err make_room(struct ledgers *t)
+{
+    for (unsigned i = 0; i < TRIES && t->n >= LEDGERS_KEPT; i++) {
+        struct list_node *node = list_pop_front(&t->used);
+        struct ledger *l = list_entry(node, struct ledger, used);
+        list_push_back(&t->used, node);
+        if (may_go(t, l))
+            evict(t, l);
+    }
+    return t->n < AT_MOST * LEDGERS_KEPT ? ERR_OK : ERR_BUSY;
+}
+
+static struct ledger *add(struct ledgers *t, const struct ledger_row *row)
+{
+    struct ledger *l = mem_new(struct ledger);
+    l->row = *row;
+    l->fence = row->fenced ? LEDGER_FENCED : LEDGER_OPEN;
+    list_init(&l->waiting);
+    list_init(&l->reading);
+    list_init(&l->dirty);
+    if (t->n > t->mask)
+        grow(t);
+    struct ledger **b = bucket_of(t, row->id);
+    l->next = *b;
+    *b = l;
+    list_push_back(&t->used, &l->used);
+    t->n++;
+    return l;
+}
+
+enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out)
+{
+    struct ledger_row row;
+    for (struct ledger *l = *bucket_of(t, id); l; l = l->next) {
+        if (l->row.id != id)
+            continue;
+        list_remove(&l->used);
+        list_push_back(&t->used, &l->used);
+        *out = l;
+        return ERR_OK;
+    }
+    *out = NULL;
+    TRY(entry_index_row(t->index, id, &row));
+    TRY(make_room(t));
+    *out = add(t, &row);
+    return ERR_OK;
+}
+
+enum err ledgers_claim(struct ledgers *t, int64_t id, const uint8_t key[MASTER_KEY_SIZE],
+                       struct ledger **out)
+{
+    const enum err err = ledgers_find(t, id, out);
+    if (!err)
+        return memcmp((*out)->row.key, key, MASTER_KEY_SIZE) ? ERR_UNAUTHORIZED : ERR_OK;
+    if (err != ERR_NO_LEDGER)
+        return err;
+    TRY(make_room(t));
+    struct ledger_row row = {.id = id, .last = -1, .lac = -1};
+    memcpy(row.key, key, MASTER_KEY_SIZE);
+    *out = add(t, &row);
+    ledger_changed(t, *out);
+    return ERR_OK;
+}
+
+void ledger_changed(struct ledgers *t, struct ledger *l)
+{
+    l->changed_in = t->generation;
+    list_remove(&l->dirty);
+    list_push_back(&t->dirty, &l->dirty);
+}
+
+void ledgers_freeze(struct ledgers *t, void (*each)(void *ctx, const struct ledger_row *row),
+                    void *ctx)
+{
+    for (struct list_node *node; (node = list_pop_front(&t->dirty)) != NULL;)
+        each(ctx, &list_entry(node, struct ledger, dirty)->row);
+    t->generation++;
+}
+
+void ledgers_thaw(struct ledgers *t)
+{
+    t->durable = t->generation - 1;
+}

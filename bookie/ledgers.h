@@ -1,0 +1,58 @@
+/* ledgers.h - a loop's shard of ledgers: key, fence, LAC, last entry; from the index when asked for.
+ *
+ *   OPEN --fence--> FENCING --journal record durable--> FENCED
+ *     ^                |
+ *     +---not durable--+      (it still refuses adds: fence_ever)
+ *
+ * A ledger that was touched is kept until its row is durable in the index and nobody waits for
+ * it; the least recently used then make room for others.
+ *
+ * Threads: the shard's loop.  ledgers_freeze() and _thaw() too.
+ * Limits:  LEDGERS_KEPT a loop, four times that while they are all in use: then ERR_BUSY.
+ */
+#ifndef BOOKIE_LEDGERS_H
+#define BOOKIE_LEDGERS_H
+
+#include "bookie/entry_index.h"
+#include "common/list.h"
+
+enum { LEDGERS_KEPT = 32768 };
+
+enum fence_state { LEDGER_OPEN, LEDGER_FENCING, LEDGER_FENCED };
+
+struct ledger {
+    struct ledger_row row;    /* .fenced: adds are refused, durable or not */
+    enum fence_state fence;   /* how durable that is */
+    uint64_t changed_in;      /* generation of the last change of the row */
+    struct list_node waiting; /* for the fence */
+    struct list_node reading; /* for the disk: one read of a ledger at a time */
+    bool is_reading;
+    struct list_node dirty, used; /* private, as the next */
+    struct ledger *next;
+};
+
+struct ledgers {
+    struct entry_index *index;
+    struct ledger **buckets;
+    uint32_t mask, n;
+    uint64_t seed;
+    uint64_t generation; /* of changes; a freeze begins the next */
+    uint64_t durable;    /* rows changed up to this generation are in the index */
+    struct list_node dirty, used;
+};
+
+void ledgers_init(struct ledgers *t, struct entry_index *index);
+void ledgers_end(struct ledgers *t);
+/* ERR_NO_LEDGER, ERR_IO, ERR_BUSY.  Borrowed for this round, or while someone waits in it. */
+MUST_CHECK enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out);
+/* The same, and one that is not known is made, with this key.  ERR_UNAUTHORIZED: another key. */
+MUST_CHECK enum err ledgers_claim(struct ledgers *t, int64_t id,
+                                  const uint8_t key[MASTER_KEY_SIZE], struct ledger **out);
+void ledger_changed(struct ledgers *t, struct ledger *l); /* its row goes with the next freeze */
+
+/* Calls each for every row changed since the last freeze; thaw when they are durable. */
+void ledgers_freeze(struct ledgers *t, void (*each)(void *ctx, const struct ledger_row *row),
+                    void *ctx);
+void ledgers_thaw(struct ledgers *t);
+
+#endif

@@ -1,0 +1,169 @@
+#include "bookie/reads.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+
+enum { THREADS_MAX = 64 };
+
+struct reads {
+    struct entry_index *index;
+    struct entry_log *log;
+    size_t ahead;
+    pthread_t threads[THREADS_MAX];
+    unsigned n;
+    pthread_mutex_t lock; /* the rest */
+    pthread_cond_t woken;
+    struct read_job *first, **end;
+    unsigned windows;
+    bool closing;
+};
+
+/* What of the block lies in the window, from entry `i` on, and is whole. */
+static void find_more(struct read_window *w, const struct index_block *b, unsigned i,
+                      const struct read_job *job)
+{
+    const struct entry_place *first = &b->at[i];
+    const int64_t base = job->entry - (int64_t)i;
+    for (i++; i < INDEX_BLOCK; i++) {
+        const struct entry_place *p = &b->at[i];
+        struct view entry;
+        if (!index_block_has(b, i))
+            continue;
+        if (p->log != first->log || p->offset < first->offset ||
+            p->offset - first->offset >= w->bytes)
+            break;
+        const size_t at = p->offset - first->offset;
+        const struct view record = view_of(slab_bytes(w->slab) + at, w->bytes - at);
+        if (entry_log_check(record, p->length, job->ledger, base + i, &entry))
+            break; /* cut off, or damaged: whoever asks for it will be told */
+        w->found[w->n++] =
+            (struct read_found){base + i, (uint32_t)(at + ENTRY_LOG_RECORD), p->length};
+    }
+}
+
+static enum err read_window(struct reads *r, struct read_job *job, struct read_window *w)
+{
+    struct index_block b;
+    struct view entry;
+    const unsigned i = (unsigned)((uint64_t)job->entry % INDEX_BLOCK);
+    TRY(entry_index_block(r->index, job->ledger, (uint64_t)job->entry / INDEX_BLOCK, &b));
+    if (!index_block_has(&b, i))
+        return ERR_NO_ENTRY;
+    const struct entry_place *p = &b.at[i];
+    TRY(entry_log_read(r->log, p, r->ahead, &w->slab, &w->bytes));
+    const struct view record = view_of(slab_bytes(w->slab), w->bytes);
+    const enum err err = entry_log_check(record, p->length, job->ledger, job->entry, &entry);
+    if (err) {
+        log_event(LOG_ERROR, "entry_log.corrupted", F_U64("log", p->log),
+                  F_U64("offset", p->offset), F_I64("ledger", job->ledger),
+                  F_I64("entry", job->entry));
+        return err;
+    }
+    w->found[w->n++] = (struct read_found){job->entry, ENTRY_LOG_RECORD, p->length};
+    find_more(w, &b, i, job);
+    return ERR_OK;
+}
+
+static void job_done(struct task *t)
+{
+    struct read_job *job = container_of(t, struct read_job, task);
+    job->done(job);
+}
+
+static void run_job(struct reads *r, struct read_job *job)
+{
+    job->window = mem_new(struct read_window);
+    job->err = read_window(r, job, job->window);
+    if (job->err)
+        reads_give_back(r, &job->window);
+    job->task.run = job_done;
+    loop_post(job->home, &job->task);
+}
+
+static struct read_job *take_job(struct reads *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (!r->closing && (!r->first || r->windows >= READ_WINDOWS))
+        pthread_cond_wait(&r->woken, &r->lock);
+    struct read_job *job = r->first;
+    if (job) {
+        r->first = job->next;
+        if (!r->first)
+            r->end = &r->first;
+        r->windows++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return job;
+}
+
+static void *reads_main(void *arg)
+{
+    struct reads *r = arg;
+    for (struct read_job *job; (job = take_job(r)) != NULL;)
+        run_job(r, job);
+    return NULL;
+}
+
+enum err reads_open(struct reads **out, struct entry_index *index, struct entry_log *log,
+                    unsigned threads, size_t ahead)
+{
+    struct reads *r = mem_new(struct reads);
+    *r = (struct reads){.index = index, .log = log, .ahead = ahead};
+    r->end = &r->first;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->woken, NULL);
+    *out = r;
+    for (; r->n < threads && r->n < THREADS_MAX; r->n++) {
+        if (pthread_create(&r->threads[r->n], NULL, reads_main, r)) {
+            reads_close(out);
+            return ERR_IO;
+        }
+        pthread_setname_np(r->threads[r->n], "read");
+    }
+    return ERR_OK;
+}
+
+void reads_submit(struct reads *r, struct read_job *job)
+{
+    job->next = NULL;
+    job->window = NULL;
+    pthread_mutex_lock(&r->lock);
+    *r->end = job;
+    r->end = &job->next;
+    pthread_mutex_unlock(&r->lock);
+    pthread_cond_signal(&r->woken);
+}
+
+void reads_give_back(struct reads *r, struct read_window **window)
+{
+    struct read_window *w = *window;
+    *window = NULL;
+    if (!w)
+        return;
+    slab_drop(&w->slab);
+    mem_free(w);
+    pthread_mutex_lock(&r->lock);
+    r->windows--;
+    pthread_mutex_unlock(&r->lock);
+    pthread_cond_signal(&r->woken);
+}
+
+void reads_close(struct reads **reads)
+{
+    struct reads *r = *reads;
+    *reads = NULL;
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->closing = true;
+    pthread_mutex_unlock(&r->lock);
+    pthread_cond_broadcast(&r->woken);
+    for (unsigned i = 0; i < r->n; i++)
+        pthread_join(r->threads[i], NULL);
+    pthread_cond_destroy(&r->woken);
+    pthread_mutex_destroy(&r->lock);
+    mem_free(r);
+}

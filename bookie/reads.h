@@ -1,0 +1,52 @@
+/* reads.h - threads that read entry logs, so that no loop waits for a disk.
+ *
+ *   reads_submit -> queue -> [read thread] index block, one pread of a window -> job->done()
+ *
+ * A window is what one read brings in: the entry that was asked for and the ones that lie
+ * behind it, as far as the index block still names those places.
+ *
+ * Memory:  a job is the caller's and stays put until done(), which takes the window.
+ * Threads: submit from any; done() on job->home.
+ * Limits:  the callers'; at most READ_WINDOWS windows are held, then threads wait.
+ */
+#ifndef BOOKIE_READS_H
+#define BOOKIE_READS_H
+
+#include "bookie/entry_index.h"
+#include "bookie/entry_log.h"
+#include "common/loop.h"
+
+enum { READ_WINDOWS = 64 };
+
+struct reads;
+
+struct read_found {
+    int64_t entry;
+    uint32_t at; /* of the entry in the slab */
+    uint32_t length;
+};
+
+struct read_window {
+    struct slab *slab;
+    size_t bytes;
+    unsigned n;
+    struct read_found found[INDEX_BLOCK]; /* the first is the one that was asked for */
+};
+
+struct read_job {
+    int64_t ledger, entry;
+    struct loop *home;
+    void (*done)(struct read_job *job);
+    enum err err;               /* ERR_NO_ENTRY; ERR_CHECKSUM and ERR_IO: not known */
+    struct read_window *window; /* NULL on error */
+    struct read_job *next;      /* private, as the next */
+    struct task task;
+};
+
+MUST_CHECK enum err reads_open(struct reads **out, struct entry_index *index,
+                               struct entry_log *log, unsigned threads, size_t ahead);
+void reads_submit(struct reads *r, struct read_job *job);
+void reads_give_back(struct reads *r, struct read_window **w); /* takes */
+void reads_close(struct reads **r); /* after the last submit; every done() has been posted */
+
+#endif
