@@ -78,7 +78,8 @@ $(call lib,$(1)): $(call objects,$(call sources,$(1))) $(if $(filter proto,$(1))
 endef
 $(foreach f,$(FOLDERS),$(eval $(call library,$(f))))
 
-$(TEST_LIB): $(call objects,$(shell find tests/lib -name '*.c' 2>/dev/null))
+# What tests share, wherever it stands: all but the tests themselves.
+$(TEST_LIB): $(call objects,$(shell find tests/lib tests/unit -name '*.c' ! -name '*_test.c' 2>/dev/null))
 	@rm -f $@
 	@ar rcs $@ $^
 
@@ -103,6 +104,26 @@ libs_under = $(foreach f,$(below_$(firstword $(subst /, ,$(1)))),$(call lib,$(f)
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
 	@mkdir -p $(dir $@)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs check) $(LIBS)
+
+# A fuzzer links the libraries whose decoders are fuzzed.  `make fuzz` builds them in a directory of
+# their own; what a run finds to be new stays in its corpus there for the next one.
+FUZZ_SECONDS ?= 60
+FUZZ_LIBS = $(call lib,metadata) $(call lib,proto) $(call lib,common)
+$(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_LIBS)
+	@mkdir -p $(dir $@)
+	@echo "  LD $@"; $(CC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -pthread \
+		-o $@ $^ $(LIBS)
+fuzzers: $(FUZZ)
+run-fuzzers: fuzzers
+	@set -e; for f in $(FUZZ); do \
+		corpus=$(BUILD)/corpus/$$(basename $$f); mkdir -p $$corpus; \
+		echo "fuzzing $$(basename $$f) for $(FUZZ_SECONDS) s"; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -print_funcs=0 -verbosity=0 \
+			-artifact_prefix=$(BUILD)/fuzz/ $$corpus; \
+	done; echo "$(words $(FUZZ)) fuzzers found nothing"
+fuzz: deps-test
+	@$(MAKE) --no-print-directory CC=clang MODE=fuzz BUILD=$(BUILD)-fuzz -j$(JOBS) fuzzers
+	@$(MAKE) --no-print-directory CC=clang MODE=fuzz BUILD=$(BUILD)-fuzz run-fuzzers
 
 # ---- what must be installed ----------------------------------------------------------------
 
@@ -181,7 +202,7 @@ docs: build
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: build run test check unit unit-test sim mutants interop crash bench fuzz asan tsan deps deps-test \
-	format lint tidy docs clean install
+.PHONY: build run test check unit unit-test sim mutants interop crash bench fuzz fuzzers run-fuzzers asan \
+	tsan deps deps-test format lint tidy docs clean install
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
