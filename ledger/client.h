@@ -15,6 +15,7 @@
 #define LEDGER_CLIENT_H
 
 #include "common/buf.h"
+#include "common/err.h"
 #include "common/list.h"
 #include "common/loop.h"
 #include "ledger/quorum.h"

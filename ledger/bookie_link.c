@@ -1,0 +1,432 @@
+#include "ledger/bookie_link.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/conn.h"
+#include "common/log.h"
+#include "common/mem.h"
+
+enum { TABLE_FIRST = 64, REST_FIRST_US = 100 * 1000, REST_MAX_US = 5 * 1000 * 1000 };
+
+enum link_state {
+    LINK_IDLE,
+    LINK_GREETING, /* dialling, and until the bookie has answered AUTH */
+    LINK_READY,
+    LINK_RESTING,
+    LINK_GONE /* dropped while the task was posted, which ends it */
+};
+
+/* Frames wait for the greeting. */
+struct parcel {
+    struct list_node node;
+    struct chain frame;
+};
+
+struct bookie_link {
+    struct loop *loop;
+    char *name, *host;
+    uint16_t port;
+    struct link_conf conf;
+    enum link_state state;
+    struct conn *conn;
+    struct list_node parcels;
+    size_t parcel_bytes;
+    uint64_t rest_us, rested_at;
+    unsigned count, buckets; /* requests under way; a power of two */
+    struct list_node *table;
+    struct list_node adds, reads; /* each in order of deadline: the timeout is the same for all */
+    struct list_node refused;     /* fail as soon as the caller's stack is gone */
+    struct task refuse;
+    bool refusing; /* the task waits */
+    struct timer sweep;
+};
+
+/* ---- the table ---- */
+
+static struct list_node *bucket(const struct bookie_link *b, uint8_t op, int64_t ledger, entry_id e)
+{
+    uint64_t h = (uint64_t)ledger * 0x9e3779b97f4a7c15u + (uint64_t)e * 8 + op;
+
+    h ^= h >> 29;
+    h *= 0xbf58476d1ce4e5b9u;
+    return &b->table[(h >> 32) & (b->buckets - 1)];
+}
+
+static void table_make(struct bookie_link *b, unsigned buckets)
+{
+    b->buckets = buckets;
+    b->table = mem_alloc(buckets * sizeof *b->table);
+    for (unsigned i = 0; i < buckets; i++)
+        list_init(&b->table[i]);
+}
+
+static void table_grow(struct bookie_link *b)
+{
+    struct list_node *old = b->table;
+    unsigned n = b->buckets;
+
+    table_make(b, 2 * n);
+    for (unsigned i = 0; i < n; i++) {
+        struct list_node *node;
+        while ((node = list_pop_front(&old[i]))) {
+            struct link_request *q = list_entry(node, struct link_request, by_key);
+            list_push_back(bucket(b, q->op, q->ledger, q->entry), node);
+        }
+    }
+    mem_free(old);
+}
+
+static struct link_request *find(const struct bookie_link *b, uint8_t op, int64_t ledger,
+                                 entry_id e)
+{
+    list_each(bucket(b, op, ledger, e), node)
+    {
+        struct link_request *q = list_entry(node, struct link_request, by_key);
+        if (q->op == op && q->ledger == ledger && q->entry == e)
+            return q;
+    }
+    return NULL;
+}
+
+static void sweep_later(struct bookie_link *b);
+
+static void enter(struct bookie_link *b, struct link_request *q)
+{
+    struct list_node *queue = q->op == BOOKIE_ADD ? &b->adds : &b->reads;
+
+    if (b->count++ == 2 * b->buckets)
+        table_grow(b);
+    list_push_back(bucket(b, q->op, q->ledger, q->entry), &q->by_key);
+    list_push_back(queue, &q->by_time);
+    if (!timer_armed(&b->sweep))
+        sweep_later(b);
+}
+
+static void leave(struct link_request *q)
+{
+    list_remove(&q->by_key);
+    list_remove(&q->by_time);
+    q->link->count--;
+    q->link = NULL;
+}
+
+static void finish(struct link_request *q, enum err err, struct slice body)
+{
+    leave(q);
+    q->done(q, err, body);
+}
+
+/* ---- deadlines ---- */
+
+static struct link_request *first_of(struct list_node *queue)
+{
+    return list_empty(queue) ? NULL : list_entry(queue->next, struct link_request, by_time);
+}
+
+static void sweep_later(struct bookie_link *b)
+{
+    struct link_request *add = first_of(&b->adds), *read = first_of(&b->reads);
+    uint64_t now = loop_now(b->loop), due = UINT64_MAX;
+
+    if (add)
+        due = add->due_us;
+    if (read && read->due_us < due)
+        due = read->due_us;
+    if (due != UINT64_MAX)
+        loop_after(b->loop, &b->sweep, due > now ? due - now : 0);
+}
+
+static void expire(struct bookie_link *b, struct list_node *queue)
+{
+    struct link_request *q;
+
+    while ((q = first_of(queue)) && q->due_us <= loop_now(b->loop)) {
+        log_event(LOG_WARN, "bookie.timed_out", F_STR("bookie", b->name),
+                  F_I64("ledger", q->ledger), F_I64("entry", q->entry));
+        finish(q, ERR_TIMEOUT, (struct slice){0});
+    }
+}
+
+static void sweep(struct timer *t)
+{
+    struct bookie_link *b = container_of(t, struct bookie_link, sweep);
+
+    expire(b, &b->adds);
+    expire(b, &b->reads);
+    if (!timer_armed(&b->sweep))
+        sweep_later(b);
+}
+
+/* ---- failing ---- */
+
+static void end(struct bookie_link *b)
+{
+    mem_free(b->table);
+    mem_free(b->name);
+    mem_free(b->host);
+    mem_free(b);
+}
+
+static void refuse_now(struct task *t)
+{
+    struct bookie_link *b = container_of(t, struct bookie_link, refuse);
+    struct list_node mine;
+    struct list_node *node;
+
+    b->refusing = false;
+    if (b->state == LINK_GONE) {
+        end(b);
+        return;
+    }
+    list_init(&mine);
+    while ((node = list_pop_front(&b->refused)))
+        list_push_back(&mine, node);
+    while ((node = list_pop_front(&mine))) {
+        struct link_request *q = list_entry(node, struct link_request, by_time);
+        finish(q, q->err, (struct slice){0});
+    }
+}
+
+static void refuse_later(struct bookie_link *b, struct link_request *q, enum err err)
+{
+    b->count++;
+    q->err = err;
+    list_init(&q->by_key);
+    list_push_back(&b->refused, &q->by_time);
+    if (!b->refusing)
+        loop_post(b->loop, &b->refuse);
+    b->refusing = true;
+}
+
+static void drop_parcels(struct bookie_link *b)
+{
+    struct list_node *node;
+
+    while ((node = list_pop_front(&b->parcels))) {
+        struct parcel *p = list_entry(node, struct parcel, node);
+        chain_drop(&p->frame);
+        mem_free(p);
+    }
+    b->parcel_bytes = 0;
+}
+
+static void fail_all(struct list_node *queue, enum err err)
+{
+    struct list_node mine;
+    struct list_node *node;
+
+    list_init(&mine);
+    while ((node = list_pop_front(queue))) {
+        list_remove(&list_entry(node, struct link_request, by_time)->by_key);
+        list_push_back(&mine, node);
+    }
+    while ((node = list_pop_front(&mine)))
+        finish(list_entry(node, struct link_request, by_time), err, (struct slice){0});
+}
+
+static void lost(struct bookie_link *b, enum err why)
+{
+    b->state = LINK_RESTING;
+    b->rest_us = b->rest_us ? 2 * b->rest_us : REST_FIRST_US;
+    if (b->rest_us > REST_MAX_US)
+        b->rest_us = REST_MAX_US;
+    b->rested_at = loop_now(b->loop) + b->rest_us;
+    log_event(LOG_WARN, "bookie.disconnected", F_STR("bookie", b->name), F_ERR(why),
+              F_U64("rest_us", b->rest_us));
+    drop_parcels(b);
+    fail_all(&b->adds, ERR_IO);
+    fail_all(&b->reads, ERR_IO);
+}
+
+/* ---- the connection ---- */
+
+static void greeted(struct bookie_link *b)
+{
+    struct list_node *node;
+
+    b->state = LINK_READY;
+    b->rest_us = 0;
+    log_event(LOG_INFO, "bookie.connected", F_STR("bookie", b->name));
+    while ((node = list_pop_front(&b->parcels))) {
+        struct parcel *p = list_entry(node, struct parcel, node);
+        conn_send_chain(b->conn, &p->frame);
+        mem_free(p);
+    }
+    b->parcel_bytes = 0;
+}
+
+static void on_reply(struct bookie_link *b, const struct bookie_response *r, struct slice frame)
+{
+    struct link_request *q = find(b, r->op, r->ledger, r->entry);
+    struct slice body = {.slab = frame.slab, .base = r->body.base, .len = r->body.len};
+
+    if (q) /* else it was given up: its deadline has passed, or its owner is gone */
+        finish(q, bookie_status_to_err(r->status), body);
+}
+
+static void on_frame(void *ctx, struct slice frame)
+{
+    struct bookie_link *b = ctx;
+    struct bookie_response r;
+    enum err err = bookie_response_read(slice_view(frame), &r);
+
+    if (err || (b->state == LINK_GREETING && r.op != BOOKIE_AUTH)) {
+        log_event(LOG_WARN, "bookie.misspoke", F_STR("bookie", b->name), F_ERR(err));
+        conn_close(&b->conn);
+        lost(b, ERR_MALFORMED);
+    } else if (r.op != BOOKIE_AUTH) {
+        on_reply(b, &r, frame);
+    } else if (b->state == LINK_GREETING) {
+        greeted(b);
+    }
+    slice_drop(&frame);
+}
+
+static void on_closed(void *ctx, enum err why)
+{
+    struct bookie_link *b = ctx;
+
+    b->conn = NULL;
+    lost(b, why);
+}
+
+static const struct conn_handler handler = {.frame = on_frame, .closed = on_closed};
+
+static void dial(struct bookie_link *b)
+{
+    struct conn_conf conf = {.frame_max = BOOKIE_FRAME_MAX,
+                             .write_high = SIZE_MAX, /* LINK_BYTES_MAX bounds it; always read */
+                             .tls = b->conf.tls,
+                             .tls_name = b->conf.tls ? b->host : NULL};
+
+    b->state = LINK_GREETING;
+    b->conn = conn_dial(b->loop, b->host, b->port, &conf, &handler, b);
+    conn_send(b->conn, bookie_auth_request());
+}
+
+static enum err wake(struct bookie_link *b)
+{
+    if (!b->host)
+        return ERR_NOT_READY;
+    if (b->state == LINK_RESTING && loop_now(b->loop) < b->rested_at)
+        return ERR_NOT_READY;
+    if (b->state == LINK_IDLE || b->state == LINK_RESTING)
+        dial(b);
+    if (conn_waiting(b->conn) + b->parcel_bytes > LINK_BYTES_MAX)
+        return ERR_BUSY;
+    return ERR_OK;
+}
+
+static void send_frame(struct bookie_link *b, struct chain *frame)
+{
+    if (b->state == LINK_READY) {
+        conn_send_chain(b->conn, frame);
+        return;
+    }
+    struct parcel *p = mem_new(struct parcel);
+    b->parcel_bytes += chain_len(frame);
+    p->frame = *frame;
+    *frame = (struct chain){0};
+    list_push_back(&b->parcels, &p->node);
+}
+
+static void request(struct bookie_link *b, struct link_request *q, struct chain *frame)
+{
+    enum err err = wake(b);
+
+    if (err) {
+        chain_drop(frame);
+        refuse_later(b, q, err);
+        return;
+    }
+    q->due_us = loop_now(b->loop) +
+                (q->op == BOOKIE_ADD ? b->conf.add_timeout_us : b->conf.read_timeout_us);
+    enter(b, q);
+    send_frame(b, frame);
+}
+
+void link_add(struct bookie_link *b, struct link_request *q, int64_t ledger, entry_id e,
+              struct chain *frame)
+{
+    q->link = b;
+    q->op = BOOKIE_ADD;
+    q->ledger = ledger;
+    q->entry = e;
+    request(b, q, frame);
+}
+
+void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, int64_t ledger,
+               entry_id e, const uint8_t key[MASTER_KEY_SIZE])
+{
+    uint8_t bytes[BOOKIE_FENCE_SIZE];
+    size_t n = bookie_write_read(bytes, flags, ledger, e, key);
+    struct chain frame = {0};
+
+    q->link = b;
+    q->op = BOOKIE_READ;
+    q->ledger = ledger;
+    q->entry = e;
+    chain_push(&frame, slice_copy(bytes, n));
+    request(b, q, &frame);
+}
+
+void link_cancel(struct link_request *q)
+{
+    if (q->link)
+        leave(q);
+}
+
+/* ---- life ---- */
+
+struct bookie_link *link_new(struct loop *l, const char *name, const struct link_conf *conf)
+{
+    struct bookie_link *b = mem_new(struct bookie_link);
+
+    b->loop = l;
+    b->name = mem_string(name);
+    b->conf = *conf;
+    table_make(b, TABLE_FIRST);
+    list_init(&b->adds);
+    list_init(&b->reads);
+    list_init(&b->refused);
+    list_init(&b->parcels);
+    b->refuse.run = refuse_now;
+    b->sweep.run = sweep;
+    return b;
+}
+
+void link_set_address(struct bookie_link *b, const char *host, uint16_t port)
+{
+    bool same = b->host && strcmp(b->host, host) == 0 && b->port == port;
+
+    b->rested_at = 0;
+    b->rest_us = 0;
+    if (same)
+        return;
+    mem_free(b->host);
+    b->host = mem_string(host);
+    b->port = port;
+    if (!b->conn)
+        return;
+    conn_close(&b->conn);
+    lost(b, ERR_CLOSED);
+    b->rested_at = 0;
+}
+
+void link_drop(struct bookie_link **link)
+{
+    struct bookie_link *b = *link;
+
+    *link = NULL;
+    if (!b)
+        return;
+    assert(b->count == 0);
+    loop_cancel(b->loop, &b->sweep);
+    if (b->conn)
+        conn_close(&b->conn);
+    drop_parcels(b);
+    b->state = LINK_GONE;
+    if (!b->refusing)
+        end(b);
+}

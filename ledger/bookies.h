@@ -1,0 +1,39 @@
+/* bookies.h - all bookies that a client has heard of: where they are, which take writes, and the
+ * links to them.
+ *
+ *   /ledgers/available/ --watch, list--> table --> placement, links
+ *
+ * A bookie has a number here for as long as the client lives.
+ *
+ * Threads: the loop's.
+ */
+#ifndef LEDGER_BOOKIES_H
+#define LEDGER_BOOKIES_H
+
+#include "ledger/bookie_link.h"
+#include "ledger/client.h"
+
+struct bookies;
+
+/* Plain reads and adds; fencing reads and recovery adds.  See bookie_link.h for the reason. */
+enum link_kind { LINK_PLAIN, LINK_RECOVERY };
+
+struct bookies *bookies_new(struct loop *l, struct metadata *meta,
+                            const struct link_conf *conf); /* gives */
+void bookies_drop(struct bookies **b); /* when none of its links has a request */
+
+bool bookies_ready(const struct bookies *b);
+unsigned bookies_writable(const struct bookies *b);
+void bookies_watch(struct bookies *b, struct bookies_watch *w);
+void bookies_unwatch(struct bookies *b, struct bookies_watch *w);
+
+uint32_t bookies_number(struct bookies *b, const char *id);
+const char *bookies_id(const struct bookies *b, uint32_t number);
+struct bookie_link *bookies_link(struct bookies *b, uint32_t number, enum link_kind kind);
+
+MUST_CHECK enum err bookies_choose(struct bookies *b, unsigned n, uint32_t *out);
+bool bookies_spare(struct bookies *b, const uint32_t *not_these, unsigned n, uint32_t *out);
+void bookies_use(struct bookies *b, uint32_t number, int by); /* ledgers being written there */
+void bookies_suspect(struct bookies *b, uint32_t number);     /* it has just failed */
+
+#endif

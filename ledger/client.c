@@ -1,0 +1,146 @@
+#include "ledger/client.h"
+
+#include <assert.h>
+
+#include "common/mem.h"
+#include "common/rng.h"
+#include "ledger/handle.h"
+
+enum { TIMEOUT_US = 30 * 1000 * 1000, WINDOW_ENTRIES = 50000, WINDOW_BYTES = 64 * 1024 * 1024 };
+
+static struct ledger_client_conf with_defaults(const struct ledger_client_conf *given)
+{
+    struct ledger_client_conf c = given ? *given : (struct ledger_client_conf){0};
+
+    c.add_timeout_us = c.add_timeout_us ? c.add_timeout_us : TIMEOUT_US;
+    c.read_timeout_us = c.read_timeout_us ? c.read_timeout_us : TIMEOUT_US;
+    c.window_entries = c.window_entries ? c.window_entries : WINDOW_ENTRIES;
+    c.window_bytes = c.window_bytes ? c.window_bytes : WINDOW_BYTES;
+    return c;
+}
+
+struct ledger_client *ledger_client_new(struct loop *home, struct metadata *meta,
+                                        const struct ledger_client_conf *conf)
+{
+    struct ledger_client *c = mem_new(struct ledger_client);
+
+    c->loop = home;
+    c->meta = meta;
+    c->conf = with_defaults(conf);
+    c->seed = rng_seed();
+    c->users = 1;
+    struct link_conf links = {.add_timeout_us = c->conf.add_timeout_us,
+                              .read_timeout_us = c->conf.read_timeout_us,
+                              .tls = c->conf.tls};
+    c->bookies = bookies_new(home, meta, &links);
+    return c;
+}
+
+void client_hold(struct ledger_client *c)
+{
+    c->users++;
+}
+
+void client_release(struct ledger_client *c)
+{
+    assert(c->users > 0);
+    if (--c->users > 0)
+        return;
+    bookies_drop(&c->bookies);
+    mem_free(c);
+}
+
+void ledger_client_drop(struct ledger_client **c)
+{
+    if (*c)
+        client_release(*c);
+    *c = NULL;
+}
+
+bool ledger_client_ready(const struct ledger_client *c)
+{
+    return bookies_ready(c->bookies);
+}
+
+unsigned ledger_client_bookies(const struct ledger_client *c)
+{
+    return bookies_writable(c->bookies);
+}
+
+void ledger_client_watch(struct ledger_client *c, struct bookies_watch *w)
+{
+    bookies_watch(c->bookies, w);
+}
+
+void ledger_client_unwatch(struct ledger_client *c, struct bookies_watch *w)
+{
+    bookies_unwatch(c->bookies, w);
+}
+
+/* ---- handles ---- */
+
+struct ledger *handle_new(struct ledger_client *c, int64_t id)
+{
+    struct ledger *l = mem_new(struct ledger);
+
+    client_hold(c);
+    l->client = c;
+    l->id = id;
+    l->lac = ENTRY_NONE;
+    l->users = 1;
+    list_init(&l->readings);
+    return l;
+}
+
+void handle_hold(struct ledger *l)
+{
+    l->users++;
+}
+
+void handle_release(struct ledger *l)
+{
+    assert(l->users > 0);
+    if (--l->users > 0)
+        return;
+    struct ledger_client *c = l->client;
+    layout_drop(&l->layout);
+    mem_free(l);
+    client_release(c);
+}
+
+void ledger_drop(struct ledger **ledger)
+{
+    struct ledger *l = *ledger;
+
+    *ledger = NULL;
+    if (!l)
+        return;
+    readings_cancel(l);
+    writer_drop(&l->writer);
+    handle_release(l);
+}
+
+int64_t ledger_id(const struct ledger *l)
+{
+    return l->id;
+}
+
+entry_id ledger_last_confirmed(const struct ledger *l)
+{
+    return l->writer ? writer_last_confirmed(l->writer) : l->lac;
+}
+
+int64_t ledger_length(const struct ledger *l)
+{
+    return l->writer ? writer_length(l->writer) : l->length;
+}
+
+bool ledger_is_closed(const struct ledger *l)
+{
+    return l->layout.facts.state == LEDGER_CLOSED;
+}
+
+struct quorum ledger_quorum(const struct ledger *l)
+{
+    return l->layout.facts.quorum;
+}

@@ -1,0 +1,201 @@
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/rng.h"
+#include "ledger/handle.h"
+#include "metadata/paths.h"
+
+enum { TRIES_MAX = 16, ID_GAP_MAX = 1 << 30 };
+
+/* An id, a value that carries a token, and a put that must not meet another's. */
+struct creating {
+    struct ledger_client *client;
+    struct quorum quorum;
+    int64_t above, id, token;
+    uint32_t members[ENSEMBLE_MAX];
+    struct slice value;
+    unsigned tries;
+    enum err err;
+    struct ledger_call *call;
+    struct meta_call meta;
+    struct task fail;
+    int64_t block;
+    char path[META_KEY_MAX];
+};
+
+static void end(struct creating *k, enum err err, struct ledger *l)
+{
+    struct ledger_client *c = k->client;
+    struct ledger_call *call = k->call;
+
+    if (err)
+        log_event(LOG_WARN, "ledger.create_failed", F_I64("ledger", k->id), F_ERR(err));
+    slice_drop(&k->value);
+    mem_free(k);
+    call->done(call, err, l);
+    client_release(c);
+}
+
+static void fail_now(struct task *t)
+{
+    struct creating *k = container_of(t, struct creating, fail);
+
+    end(k, k->err, NULL);
+}
+
+static void created(struct creating *k, int64_t version)
+{
+    struct ledger *l = handle_new(k->client, k->id);
+    enum err err = layout_read(&l->layout, k->client->bookies, slice_view(k->value), version);
+
+    if (err) {
+        ledger_drop(&l);
+    } else {
+        l->writer = writer_new(l);
+        log_event(LOG_INFO, "ledger.created", F_I64("ledger", k->id));
+    }
+    end(k, err, l);
+}
+
+static void take_id(struct creating *k);
+static void look(struct creating *k);
+
+static void put_done(struct meta_call *c, const struct meta_reply *r)
+{
+    struct creating *k = container_of(c, struct creating, meta);
+
+    if (r->err == ERR_OK)
+        created(k, r->version);
+    else if (r->err == ERR_BAD_VERSION || r->err == ERR_EXISTS || r->err == ERR_UNKNOWN_STATE)
+        look(k);
+    else
+        end(k, r->err, NULL);
+}
+
+static void put(struct creating *k)
+{
+    k->meta.done = put_done;
+    meta_put(k->client->meta, k->path, slice_share(k->value), META_ABSENT, &k->meta);
+}
+
+static void try_again(struct creating *k, void (*how)(struct creating *k), enum err err)
+{
+    if (++k->tries == TRIES_MAX)
+        end(k, err, NULL);
+    else
+        how(k);
+}
+
+/* Somebody's ledger has this id: ours, if the put's answer was lost on its way. */
+static void looked(struct meta_call *c, const struct meta_reply *r)
+{
+    struct creating *k = container_of(c, struct creating, meta);
+    struct layout there = {0};
+
+    if (r->err == ERR_NOT_FOUND) {
+        try_again(k, put, ERR_UNKNOWN_STATE);
+        return;
+    }
+    if (r->err) {
+        try_again(k, look, r->err);
+        return;
+    }
+    enum err err = layout_read(&there, k->client->bookies, slice_view(r->value), r->version);
+    bool ours = !err && layout_has_token(&there, k->token);
+    layout_drop(&there);
+    if (ours)
+        created(k, r->version);
+    else
+        try_again(k, take_id, ERR_EXISTS);
+}
+
+static void look(struct creating *k)
+{
+    k->meta.done = looked;
+    meta_get(k->client->meta, k->path, &k->meta);
+}
+
+static void use_id(struct creating *k, int64_t id)
+{
+    k->id = id;
+    enum err err = path_ledger(id, k->path);
+    if (err)
+        end(k, err, NULL);
+    else
+        put(k);
+}
+
+static bool in_block(const struct creating *k)
+{
+    const struct ledger_client *c = k->client;
+
+    return c->id_next < c->id_end && c->id_end - 1 > k->above;
+}
+
+static void take_from_block(struct creating *k)
+{
+    struct ledger_client *c = k->client;
+
+    if (c->id_next <= k->above)
+        c->id_next = k->above + 1;
+    use_id(k, c->id_next++);
+}
+
+static void have_block(struct meta_call *c, const struct meta_reply *r)
+{
+    struct creating *k = container_of(c, struct creating, meta);
+
+    if (r->err) {
+        /* A block that may have been taken is just not used. */
+        if (r->err == ERR_UNKNOWN_STATE)
+            try_again(k, take_id, r->err);
+        else
+            end(k, r->err, NULL);
+        return;
+    }
+    k->client->id_next = r->first;
+    k->client->id_end = r->first + k->block;
+    /* The counter is behind the ledger that came before: up to there it is used up. */
+    if (k->above >= k->client->id_end)
+        k->block = k->above - k->client->id_end + 1 + ID_BLOCK;
+    if (in_block(k))
+        take_from_block(k);
+    else if (k->block > ID_GAP_MAX)
+        end(k, ERR_NOT_ALLOWED, NULL);
+    else
+        try_again(k, take_id, ERR_EXISTS);
+}
+
+static void take_id(struct creating *k)
+{
+    if (in_block(k)) {
+        take_from_block(k);
+        return;
+    }
+    k->meta.done = have_block;
+    meta_counter(k->client->meta, PATH_LEDGER_COUNTER, k->block, &k->meta);
+}
+
+void ledger_create(struct ledger_client *c, struct quorum q, int64_t above,
+                   const struct ledger_tag *tags, unsigned n, struct ledger_call *call)
+{
+    struct creating *k = mem_new(struct creating);
+
+    client_hold(c);
+    k->client = c;
+    k->quorum = q;
+    k->above = above;
+    k->id = ENTRY_NONE;
+    k->block = ID_BLOCK;
+    k->call = call;
+    k->fail.run = fail_now;
+    k->meta.home = c->loop;
+    k->err = quorum_valid(q) ? bookies_choose(c->bookies, q.ensemble, k->members) : ERR_NOT_ALLOWED;
+    if (k->err) {
+        loop_post(c->loop, &k->fail);
+        return;
+    }
+    /* The token tells our put from another's, should its answer get lost. */
+    k->token = (int64_t)(rng_next(&c->seed) >> 1);
+    k->value = layout_first(c->bookies, q, k->members, k->token, tags, n);
+    take_id(k);
+}

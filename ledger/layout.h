@@ -1,0 +1,39 @@
+/* layout.h - a ledger's metadata as the client uses it: which bookies hold which entries, how
+ * entries are sealed, where it ends.
+ *
+ * The record behind it is kept, so that what we do not know survives a rewrite.
+ */
+#ifndef LEDGER_LAYOUT_H
+#define LEDGER_LAYOUT_H
+
+#include "ledger/bookies.h"
+#include "ledger/facts.h"
+#include "metadata/records.h"
+
+struct layout {
+    Bookkeeper__LedgerMetadataFormat *record; /* owned */
+    int64_t version;                          /* of the key, for the next compare-and-set */
+    struct ledger_facts facts;
+    unsigned n;
+    struct fragment *fragments; /* n, in order of first; owned */
+    struct digest digest;
+    uint8_t key[MASTER_KEY_SIZE];
+};
+
+/* Fills an empty layout or replaces what is there; on failure it is as before. */
+MUST_CHECK enum err layout_read(struct layout *l, struct bookies *bookies, struct view value,
+                                int64_t version);
+void layout_drop(struct layout *l);
+/* The fragment that e is in. */
+const struct fragment *layout_find(const struct layout *l, entry_id e);
+
+/* A new ledger's value: CRC32C, empty password, one fragment.  Gives. */
+struct slice layout_first(struct bookies *bookies, struct quorum q, const uint32_t *members,
+                          int64_t token, const struct ledger_tag *tags, unsigned n);
+bool layout_has_token(const struct layout *l, int64_t token);
+struct slice layout_marked(const struct layout *l); /* the value, IN_RECOVERY; gives */
+/* The value, CLOSED, with fragments that a recovery changed; gives. */
+struct slice layout_closed(const struct layout *l, struct bookies *bookies, entry_id last,
+                           int64_t length, const struct fragment *changed, unsigned n);
+
+#endif

@@ -1,0 +1,203 @@
+#include "common/mem.h"
+#include "ledger/handle.h"
+#include "ledger/reader.h"
+
+/* An entry that was read, until it is delivered: the core's item. */
+struct got {
+    struct list_node node;
+    entry_id id;
+    struct slice payload;
+};
+
+struct reading {
+    struct list_node node; /* in ledger.readings */
+    struct ledger *ledger;
+    struct ledger_read *read; /* NULL: cancelled, or done */
+    struct entry_reader core;
+    struct list_node ready; /* to be delivered */
+    struct list_node tries; /* under way */
+    bool ended;
+    enum err err;
+    unsigned users;
+    struct task start;
+};
+
+struct
+try {
+    struct list_node node;
+    struct link_request q;
+    struct reading *reading;
+    unsigned slot;
+};
+
+static void got_drop(void *ctx, void *item)
+{
+    struct got *g = item;
+
+    (void)ctx;
+    slice_drop(&g->payload);
+    mem_free(g);
+}
+
+static void release(struct reading *g)
+{
+    struct ledger *l = g->ledger;
+
+    if (--g->users > 0)
+        return;
+    mem_free(g);
+    handle_release(l);
+}
+
+/* No more answers and no more callbacks. */
+static void end(struct reading *g)
+{
+    struct list_node *node;
+
+    reader_stop(&g->core);
+    while ((node = list_pop_front(&g->ready)))
+        got_drop(NULL, list_entry(node, struct got, node));
+    while ((node = list_pop_front(&g->tries))) {
+        struct try *t = list_entry(node, struct try, node);
+        link_cancel(&t->q);
+        mem_free(t);
+    }
+    list_remove(&g->node);
+    release(g);
+}
+
+/* Outside the core, which may be cancelled by what is called here. */
+static void settle(struct reading *g)
+{
+    struct list_node *node;
+
+    g->users++;
+    while (g->read && (node = list_pop_front(&g->ready))) {
+        struct got *one = list_entry(node, struct got, node);
+        struct slice payload = one->payload;
+        entry_id id = one->id;
+        mem_free(one);
+        g->read->entry(g->read, id, payload);
+    }
+    if (g->read && g->ended) {
+        struct ledger_read *r = g->read;
+        enum err err = g->err;
+        g->read = NULL;
+        r->private = NULL;
+        end(g);
+        r->done(r, err);
+    }
+    release(g);
+}
+
+static void try_done(struct link_request *q, enum err err, struct slice body)
+{
+    struct try *t = container_of(q, struct try, q);
+    struct reading *g = t->reading;
+    const struct layout *layout = &g->ledger->layout;
+    struct entry_header h;
+    struct view payload;
+    unsigned slot = t->slot;
+    entry_id e = q->entry;
+
+    list_remove(&t->node);
+    mem_free(t);
+    if (!err)
+        err = entry_open(&layout->digest, slice_view(body), g->ledger->id, e, &h, &payload);
+    if (err) {
+        reader_failed(&g->core, slot, e, err);
+    } else {
+        struct got *one = mem_new(struct got);
+        if (e == g->ledger->lac)
+            g->ledger->length = h.length;
+        one->id = e;
+        one->payload = slice_part(body, (size_t)(payload.base - body.base), payload.len);
+        reader_found(&g->core, slot, e, payload.len, one);
+    }
+    settle(g);
+}
+
+static void read_from(void *ctx, unsigned slot, entry_id e)
+{
+    struct reading *g = ctx;
+    struct ledger *l = g->ledger;
+    struct try *t = mem_new(struct try);
+    uint32_t bookie = layout_find(&l->layout, e)->bookie[slot];
+
+    t->reading = g;
+    t->slot = slot;
+    t->q.done = try_done;
+    list_push_back(&g->tries, &t->node);
+    link_read(bookies_link(l->client->bookies, bookie, LINK_PLAIN), &t->q, 0, l->id, e, NULL);
+}
+
+static void deliver(void *ctx, entry_id e, void *item)
+{
+    struct reading *g = ctx;
+    struct got *one = item;
+
+    (void)e;
+    list_push_back(&g->ready, &one->node);
+}
+
+static void done(void *ctx, enum err err)
+{
+    struct reading *g = ctx;
+
+    g->ended = true;
+    g->err = err;
+}
+
+static const struct reader_effects effects = {
+    .read = read_from, .deliver = deliver, .drop = got_drop, .done = done};
+
+static void start(struct task *t)
+{
+    struct reading *g = container_of(t, struct reading, start);
+    struct ledger_read *r = g->read;
+
+    if (r) {
+        reader_start(&g->core, g->ledger->layout.facts.quorum, r->first, r->last, r->max_bytes,
+                     (uint32_t)g->ledger->id, &effects, g);
+        settle(g);
+    }
+    release(g);
+}
+
+/* Begins from the loop: an empty range is done at once, and not in the caller's stack. */
+void ledger_read(struct ledger *l, struct ledger_read *r)
+{
+    struct reading *g = mem_new(struct reading);
+
+    handle_hold(l);
+    g->ledger = l;
+    g->read = r;
+    g->users = 2; /* itself, and the task */
+    g->core.effects = &effects;
+    g->core.ctx = g;
+    list_init(&g->ready);
+    list_init(&g->tries);
+    list_push_back(&l->readings, &g->node);
+    r->private = g;
+    g->start.run = start;
+    loop_post(l->client->loop, &g->start);
+}
+
+static void cancel(struct reading *g)
+{
+    g->read->private = NULL;
+    g->read = NULL;
+    end(g);
+}
+
+void ledger_read_cancel(struct ledger_read *r)
+{
+    if (r->private)
+        cancel(r->private);
+}
+
+void readings_cancel(struct ledger *l)
+{
+    while (!list_empty(&l->readings))
+        cancel(list_entry(l->readings.next, struct reading, node));
+}
