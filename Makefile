@@ -68,7 +68,7 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
 
 $(BUILD)/%.o: %.c | $(GEN)
 	@mkdir -p $(dir $@)
-	@echo "  CC $<"; $(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+	@echo "  CC $<"; $(CC) $(CFLAGS) -MD -MP -c -o $@ $<
 
 define library
 $(call lib,$(1)): $(call objects,$(call sources,$(1))) $(if $(filter proto,$(1)),$(GEN_OBJ))
