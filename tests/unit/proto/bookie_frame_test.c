@@ -155,7 +155,7 @@ START_TEST(older_versions_have_no_fencing_key_and_version_0_no_flags)
     ck_assert(q.version == 1 && q.flags == BOOKIE_DO_FENCING && !q.has_key);
     q = request_of("00000002" IDS);
     ck_assert(q.version == 0 && q.op == BOOKIE_READ && q.flags == 0 && q.ledger == 1234);
-    ck_assert_int_eq(request_error("00020001" IDS), ERR_MALFORMED);
+    ck_assert_int_eq(request_error("00010002" IDS), ERR_MALFORMED);
 }
 END_TEST
 

@@ -95,7 +95,9 @@ START_TEST(an_entry_opens_to_its_header_and_payload)
     ck_assert_int_eq(entry_open(&d, bytes_view(&b), -1, -1, &h, &payload), ERR_OK);
     ck_assert_int_eq(entry_open(&d, bytes_view(&b), 1234, -1, &h, &payload), ERR_OK);
     ck_assert_int_eq(entry_open(&d, bytes_view(&b), 1235, -1, &h, &payload), ERR_CHECKSUM);
+    ck_assert_int_eq(entry_open(&d, bytes_view(&b), 1233, -1, &h, &payload), ERR_CHECKSUM);
     ck_assert_int_eq(entry_open(&d, bytes_view(&b), 1234, 6, &h, &payload), ERR_CHECKSUM);
+    ck_assert_int_eq(entry_open(&d, bytes_view(&b), 1234, 4, &h, &payload), ERR_CHECKSUM);
 }
 END_TEST
 

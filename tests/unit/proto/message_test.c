@@ -338,7 +338,7 @@ struct batch {
 static struct batch batch_of(int count)
 {
     struct batch b = {0};
-    char key[16], payload[16];
+    char key[32], payload[32];
 
     for (int i = 0; i < count; i++) {
         single s = PULSAR__PROTO__SINGLE_MESSAGE_METADATA__INIT;
@@ -355,7 +355,7 @@ START_TEST(a_batch_reads_back)
     struct arena *arena = arena_new(ARENA);
     struct batch b = batch_of(100);
     struct view rest = view_of(b.base, b.len), payload;
-    char key[16], want[16];
+    char key[32], want[32];
     single *s;
 
     for (int i = 0; i < 100; i++) {
