@@ -13,6 +13,8 @@ struct recovery {
     struct list_node tries; /* requests under way */
     struct meta_call call;
     struct slice value; /* what a compare-and-set in flight writes */
+    unsigned noted;     /* bookies that the log has heard of */
+    uint32_t noted_bookie[ENSEMBLE_MAX];
     char path[META_KEY_MAX];
     bool ended;
     enum err err;
@@ -117,6 +119,11 @@ static void note_failure(struct recovery *r, uint32_t bookie, entry_id e, enum e
 {
     if (err == ERR_OK || err == ERR_NO_ENTRY || err == ERR_NO_LEDGER)
         return;
+    for (unsigned i = 0; i < r->noted; i++)
+        if (r->noted_bookie[i] == bookie)
+            return;
+    if (r->noted < ENSEMBLE_MAX)
+        r->noted_bookie[r->noted++] = bookie;
     log_event(LOG_WARN, "ledger.recovery_hindered", F_I64("ledger", r->ledger->id),
               F_STR("bookie", bookies_id(bookies_of(r), bookie)), F_I64("entry", e), F_ERR(err));
 }

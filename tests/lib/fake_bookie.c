@@ -1,0 +1,247 @@
+#include "tests/lib/fake_bookie.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/conn.h"
+#include "common/list.h"
+#include "common/listener.h"
+#include "common/mem.h"
+
+struct stored {
+    struct list_node node;
+    int64_t ledger, entry;
+    struct slice bytes;
+};
+
+struct fence {
+    struct list_node node;
+    int64_t ledger;
+};
+
+struct visitor {
+    struct list_node node;
+    struct fake_bookie *bookie;
+    struct conn *conn;
+};
+
+struct fake_bookie {
+    struct loop *loop;
+    struct listener *listener;
+    char id[64];
+    struct fake_bookie_knobs knobs;
+    struct list_node stored, fences, visitors;
+};
+
+static struct stored *find(const struct fake_bookie *b, int64_t ledger, int64_t entry)
+{
+    struct stored *best = NULL;
+
+    list_each(&b->stored, node)
+    {
+        struct stored *s = list_entry(node, struct stored, node);
+        if (s->ledger != ledger)
+            continue;
+        if (s->entry == entry)
+            return s;
+        if (entry == -1 && (!best || s->entry > best->entry))
+            best = s;
+    }
+    return best;
+}
+
+bool fake_bookie_is_fenced(const struct fake_bookie *b, int64_t ledger)
+{
+    list_each(&b->fences,
+              node) if (list_entry(node, struct fence, node)->ledger == ledger) return true;
+    return false;
+}
+
+static void forget(struct stored *s)
+{
+    list_remove(&s->node);
+    slice_drop(&s->bytes);
+    mem_free(s);
+}
+
+static void store(struct fake_bookie *b, int64_t ledger, int64_t entry, struct view bytes)
+{
+    struct stored *s = find(b, ledger, entry);
+
+    if (s && s->entry == entry)
+        forget(s);
+    s = mem_new(struct stored);
+    s->ledger = ledger;
+    s->entry = entry;
+    s->bytes = slice_copy(bytes.base, bytes.len);
+    list_push_back(&b->stored, &s->node);
+}
+
+static void answer(struct visitor *v, const struct bookie_request *q, int32_t status,
+                   struct view body)
+{
+    uint8_t front[BOOKIE_RESPONSE_SIZE];
+
+    if (v->bookie->knobs.mute)
+        return;
+    bookie_write_response(front, q->version, q->op, status, q->ledger, q->entry, body.len);
+    conn_send(v->conn, slice_copy(front, sizeof front));
+    if (body.len > 0)
+        conn_send(v->conn, slice_copy(body.base, body.len));
+}
+
+static void on_add(struct visitor *v, const struct bookie_request *q)
+{
+    struct fake_bookie *b = v->bookie;
+    int32_t status = BOOKIE_OK;
+
+    if (!(q->flags & BOOKIE_RECOVERY_ADD) && fake_bookie_is_fenced(b, q->ledger))
+        status = BOOKIE_FENCED;
+    else if (fault_strikes(&b->knobs.on_add))
+        status = b->knobs.add_status;
+    else
+        store(b, q->ledger, q->entry, q->body);
+    answer(v, q, status, (struct view){0});
+}
+
+static void on_read(struct visitor *v, const struct bookie_request *q)
+{
+    struct fake_bookie *b = v->bookie;
+
+    if (q->flags & BOOKIE_DO_FENCING && !fake_bookie_is_fenced(b, q->ledger)) {
+        struct fence *f = mem_new(struct fence);
+        f->ledger = q->ledger;
+        list_push_back(&b->fences, &f->node);
+    }
+    struct stored *s = find(b, q->ledger, q->entry);
+    if (fault_strikes(&b->knobs.on_read)) {
+        answer(v, q, b->knobs.read_status, (struct view){0});
+    } else if (!s) {
+        answer(v, q, BOOKIE_NO_ENTRY, (struct view){0});
+    } else {
+        struct slice copy = slice_copy(s->bytes.base, s->bytes.len);
+        if (b->knobs.rotten)
+            slab_bytes(copy.slab)[copy.len - 1] ^= 1;
+        answer(v, q, BOOKIE_OK, slice_view(copy));
+        slice_drop(&copy);
+    }
+}
+
+static void on_frame(void *ctx, struct slice frame)
+{
+    struct visitor *v = ctx;
+    struct bookie_request q;
+    enum err err = bookie_request_read(slice_view(frame), &q);
+
+    assert(err == ERR_OK);
+    if (q.op == BOOKIE_AUTH)
+        conn_send(v->conn, bookie_auth_response(q.version, "AuthDisabledPlugin"));
+    else if (q.op == BOOKIE_ADD)
+        on_add(v, &q);
+    else if (q.op == BOOKIE_READ)
+        on_read(v, &q);
+    slice_drop(&frame);
+}
+
+static void leave(struct visitor *v)
+{
+    list_remove(&v->node);
+    mem_free(v);
+}
+
+static void on_closed(void *ctx, enum err why)
+{
+    (void)why;
+    leave(ctx);
+}
+
+static const struct conn_handler handler = {.frame = on_frame, .closed = on_closed};
+
+static void accepted(void *ctx, int fd)
+{
+    struct fake_bookie *b = ctx;
+    struct conn_conf conf = {.frame_max = BOOKIE_FRAME_MAX, .write_high = 64 << 20};
+    struct visitor *v = mem_new(struct visitor);
+
+    v->bookie = b;
+    list_push_back(&b->visitors, &v->node);
+    v->conn = conn_accepted(b->loop, fd, &conf, &handler, v);
+}
+
+struct fake_bookie *fake_bookie_new(struct loop *l)
+{
+    struct fake_bookie *b = mem_new(struct fake_bookie);
+
+    b->loop = l;
+    list_init(&b->stored);
+    list_init(&b->fences);
+    list_init(&b->visitors);
+    enum err err = listener_open(&b->listener, l, "127.0.0.1", 0, accepted, b);
+    assert(err == ERR_OK);
+    snprintf(b->id, sizeof b->id, "127.0.0.1:%u", (unsigned)listener_port(b->listener));
+    return b;
+}
+
+struct fake_bookie_knobs *fake_bookie_knobs(struct fake_bookie *b)
+{
+    return &b->knobs;
+}
+
+const char *fake_bookie_id(const struct fake_bookie *b)
+{
+    return b->id;
+}
+
+void fake_bookie_cut(struct fake_bookie *b)
+{
+    list_each(&b->visitors, node)
+    {
+        struct visitor *v = list_entry(node, struct visitor, node);
+        conn_close(&v->conn);
+        leave(v);
+    }
+}
+
+void fake_bookie_deaf(struct fake_bookie *b)
+{
+    if (b->listener)
+        listener_close(&b->listener);
+    fake_bookie_cut(b);
+}
+
+void fake_bookie_drop(struct fake_bookie **bookie)
+{
+    struct fake_bookie *b = *bookie;
+
+    *bookie = NULL;
+    fake_bookie_deaf(b);
+    list_each(&b->stored, node) forget(list_entry(node, struct stored, node));
+    list_each(&b->fences, node) mem_free(list_entry(node, struct fence, node));
+    mem_free(b);
+}
+
+bool fake_bookie_has(const struct fake_bookie *b, int64_t ledger, int64_t entry)
+{
+    return find(b, ledger, entry) != NULL;
+}
+
+void fake_bookie_put(struct fake_bookie *b, const struct digest *d, const struct entry_header *h,
+                     const char *payload)
+{
+    uint8_t bytes[512];
+    size_t n, len = strlen(payload);
+
+    entry_prefix_with(d, h, view_of(payload, len), bytes, &n);
+    assert(n + len <= sizeof bytes);
+    memcpy(bytes + n, payload, len);
+    store(b, h->ledger, h->entry, view_of(bytes, n + len));
+}
+
+void fake_bookie_forget(struct fake_bookie *b, int64_t ledger, int64_t entry)
+{
+    struct stored *s = find(b, ledger, entry);
+
+    if (s)
+        forget(s);
+}
