@@ -220,8 +220,7 @@ enum err batch_next(struct view *rest, struct arena *arena,
     TRY(read_view(&r, size, &metadata));
     TRY(command_unpack(&pulsar__proto__single_message_metadata__descriptor, metadata, arena, &m));
     *single = (Pulsar__Proto__SingleMessageMetadata *)m;
-    if ((*single)->payload_size < 0)
-        return ERR_MALFORMED;
+    /* A negative size becomes one that no buffer has. */
     TRY(read_view(&r, (size_t)(*single)->payload_size, payload));
     *rest = view_of(r.at, reader_left(&r));
     return ERR_OK;
