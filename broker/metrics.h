@@ -1,0 +1,15 @@
+/* metrics.h - what the whole broker counts. */
+#ifndef BROKER_METRICS_H
+#define BROKER_METRICS_H
+
+#include "common/metric.h"
+
+struct broker_metrics {
+#define X(member, name, kind, help) struct metric member;
+#include "broker/metrics.def"
+#undef X
+};
+
+void broker_metrics_render(const struct broker_metrics *m, const char *cluster, struct text *into);
+
+#endif

@@ -1,0 +1,227 @@
+#include "broker/topic/consumer.h"
+
+#include <assert.h>
+
+#include "broker/metrics.h"
+#include "broker/topic/subscription.h"
+#include "proto/message.h"
+
+static const struct topic_consumer_front *front_of(const struct topic_consumer *c)
+{
+    return container_of(c->guest.front_ops, const struct topic_consumer_front, guest);
+}
+
+/* ---- answers ---- */
+
+static void on_answered(struct task *t)
+{
+    struct consumer_ask *a = container_of(t, struct consumer_ask, task);
+    front_of(a->consumer)->answered(a->consumer, a);
+}
+
+void topic_consumer_answer(struct consumer_ask *a, enum err err)
+{
+    struct guest *g = &a->consumer->guest;
+
+    a->err = err;
+    a->task.run = on_answered;
+    loop_post(g->front, &a->task);
+    guest_lets_go(g);
+}
+
+/* ---- acknowledging ---- */
+
+static void acked(struct cursor_ack_call *call, enum err err)
+{
+    topic_consumer_answer(container_of(call, struct consumer_ask, ack), err);
+}
+
+static void ack(struct topic_consumer *c, struct consumer_ask *a)
+{
+    struct cursor *cursor = c->subscription->cursor;
+    struct cursor_ack_call *call = a->wanted ? &a->ack : NULL;
+
+    a->ack.done = acked;
+    if (a->kind == ASK_ACK_UPTO)
+        cursor_ack_upto(cursor, a->at[0], call);
+    else
+        cursor_ack(cursor, a->at, a->n, call);
+    if (!call)
+        topic_consumer_answer(a, ERR_OK);
+}
+
+static void redeliver(struct topic_consumer *c, struct consumer_ask *a)
+{
+    if (a->has_epoch && (!c->has_epoch || a->epoch > c->epoch)) {
+        c->has_epoch = true;
+        c->epoch = a->epoch;
+    }
+    feed_rewind(&c->subscription->feed);
+    topic_consumer_answer(a, ERR_OK);
+}
+
+/* ---- the last message's id ---- */
+
+static void last_read(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
+                      struct position next)
+{
+    struct consumer_ask *a = container_of(r, struct consumer_ask, read);
+    struct broker_entry front;
+    struct view rest;
+    struct frame frame;
+    struct message_peek peek;
+
+    (void)next;
+    list_remove(&a->node);
+    if (n > 0 && !broker_entry_read(slice_view(entries[0].payload), &front, &rest) &&
+        !frame_split_body(rest, &frame) && !message_peek(frame.metadata, &peek) && peek.is_batch)
+        a->batch_index = peek.num_messages - 1;
+    for (unsigned i = 0; i < n; i++)
+        slice_drop(&entries[i].payload);
+    topic_consumer_answer(a, err);
+}
+
+static void last_id(struct topic_consumer *c, struct consumer_ask *a)
+{
+    struct managed_ledger *ml = c->guest.topic->ml;
+
+    a->last = managed_ledger_max_readable(ml);
+    a->mark_delete = cursor_mark_delete(c->subscription->cursor);
+    a->batch_index = -1;
+    if (a->last.entry < 0) {
+        a->last = POSITION_EARLIEST;
+        topic_consumer_answer(a, ERR_OK);
+        return;
+    }
+    a->read = (struct ml_read){.from = a->last, .max_entries = 1, .done = last_read};
+    list_push_back(&c->reading, &a->node);
+    managed_ledger_read(ml, &a->read);
+}
+
+/* ---- asks ---- */
+
+static void take(struct topic_consumer *c, struct consumer_ask *a)
+{
+    switch (a->kind) {
+    case ASK_FLOW:
+        exclusive_flow(&c->subscription->feed.core, a->permits);
+        topic_consumer_answer(a, ERR_OK);
+        break;
+    case ASK_ACK:
+    case ASK_ACK_UPTO:
+        ack(c, a);
+        break;
+    case ASK_REDELIVER:
+        redeliver(c, a);
+        break;
+    case ASK_UNSUBSCRIBE:
+        subscription_delete(c->subscription, a);
+        break;
+    case ASK_LAST_ID:
+        last_id(c, a);
+        break;
+    }
+}
+
+static void on_ask(struct task *t)
+{
+    struct consumer_ask *a = container_of(t, struct consumer_ask, task);
+    struct topic_consumer *c = a->consumer;
+    bool in = c->guest.state == GUEST_IN && c->subscription &&
+              c->subscription->state == SUBSCRIPTION_READY;
+
+    guest_holds(&c->guest);
+    if (in)
+        take(c, a);
+    else
+        topic_consumer_answer(a, ERR_NOT_READY);
+}
+
+void topic_consumer_ask(struct topic_consumer *c, struct consumer_ask *a)
+{
+    a->consumer = c;
+    a->task.run = on_ask;
+    loop_post(guest_back_loop(&c->guest), &a->task);
+}
+
+/* ---- deliveries ---- */
+
+static void on_deliver(struct task *t)
+{
+    struct delivery *d = container_of(t, struct delivery, task);
+    front_of(d->consumer)->deliver(d->consumer, d);
+}
+
+static void count(struct topic_consumer *c, const struct delivery *d)
+{
+    struct broker_metrics *m = topics_env_of(c->guest.topics)->metrics;
+
+    for (unsigned i = 0; i < d->n; i++) {
+        metric_add(&m->out_messages, d->item[i].messages);
+        metric_add(&m->out_bytes, (int64_t)d->item[i].body.len);
+    }
+}
+
+void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d)
+{
+    d->consumer = c;
+    d->has_epoch = c->has_epoch;
+    d->epoch = c->epoch;
+    d->task.run = on_deliver;
+    guest_holds(&c->guest);
+    count(c, d);
+    loop_post(c->guest.front, &d->task);
+}
+
+static void on_delivered(struct task *t)
+{
+    struct delivery *d = container_of(t, struct delivery, task);
+    struct topic_consumer *c = d->consumer;
+
+    mem_free(d);
+    if (c->subscription && c->subscription->state == SUBSCRIPTION_READY)
+        exclusive_delivered(&c->subscription->feed.core);
+    guest_lets_go(&c->guest);
+}
+
+void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d)
+{
+    for (unsigned i = 0; i < d->n; i++) {
+        slice_drop(&d->item[i].magic);
+        slice_drop(&d->item[i].body);
+    }
+    d->task.run = on_delivered;
+    loop_post(guest_back_loop(&c->guest), &d->task);
+}
+
+/* ---- coming and going ---- */
+
+static void arrive(struct guest *g)
+{
+    subscription_join(g->topic, topic_consumer_of(g));
+}
+
+static void leave(struct guest *g)
+{
+    struct topic_consumer *c = topic_consumer_of(g);
+    struct managed_ledger *ml = g->topic->ml;
+
+    if (c->subscription)
+        subscription_leave(c->subscription, c);
+    for (struct list_node *n; (n = list_pop_front(&c->reading));) {
+        struct consumer_ask *a = list_entry(n, struct consumer_ask, node);
+        managed_ledger_read_cancel(ml, &a->read);
+        topic_consumer_answer(a, ERR_CLOSED);
+    }
+}
+
+static const struct guest_back back = {
+    .arrive = arrive, .leave = leave, .busy = ERR_CONSUMER_BUSY};
+
+void topic_consumer_open(struct topic_consumer *c)
+{
+    c->subscription = NULL;
+    list_init(&c->reading);
+    c->guest.back_ops = &back;
+    guest_open(&c->guest);
+}

@@ -1,0 +1,109 @@
+/* consumer.h - one consumer on its subscription: gets entries, acknowledges them.
+ *
+ *   topic_consumer_ask(FLOW, ACK, ...) -> its subscription
+ *   feed -> delivery -> deliver() -> MESSAGE frames -> topic_consumer_delivered() -> the feed goes on
+ *
+ * A delivery goes back when the connection has taken it and has not more waiting than it
+ * should: so a consumer that does not read its socket stops its own dispatch, and holds
+ * memory for DELIVERIES_MAX deliveries and the connection's queue.
+ *
+ * Lifetime: that of a guest (guest.h).  An ask is the session's, lent until answered(); it
+ *          always is, and before ended().  After guest_close() nothing may be asked: acks and
+ *          permits that come later from the client are dropped by the session (clients.md 19).
+ *          After go() asks are answered with ERR_NOT_READY.
+ *          A delivery is the consumer's, lent from deliver() to topic_consumer_delivered(), which
+ *          must come, also after guest_close().
+ * Threads: guest.h: open, ask, delivered and the callbacks on the connection's loop.
+ */
+#ifndef BROKER_TOPIC_CONSUMER_H
+#define BROKER_TOPIC_CONSUMER_H
+
+#include "broker/managed_ledger/cursor.h"
+#include "broker/managed_ledger/managed_ledger.h"
+#include "broker/topic/guest.h"
+
+enum { DELIVERIES_MAX = 2 };
+
+struct subscription;
+struct topic_consumer;
+
+/* One entry as it goes to a client: from 0x0e01. */
+struct delivery_item {
+    struct position at;
+    struct slice magic; /* for an entry that was stored without; else empty */
+    struct slice body;
+    uint32_t messages;
+};
+
+struct delivery {
+    struct topic_consumer *consumer;
+    struct task task;
+    bool has_epoch;
+    uint64_t epoch;
+    struct list_node node; /* the session's while it has it */
+    unsigned n;
+    struct delivery_item item[];
+};
+
+enum consumer_ask_kind {
+    ASK_FLOW,      /* permits */
+    ASK_ACK,       /* at[0..n) */
+    ASK_ACK_UPTO,  /* at[0] */
+    ASK_REDELIVER, /* everything not acknowledged; epoch */
+    ASK_UNSUBSCRIBE,
+    ASK_LAST_ID,   /* the topic's last message: answer in last, mark_delete */
+};
+
+struct consumer_ask {
+    enum consumer_ask_kind kind;
+    uint64_t request; /* the session's */
+    bool wanted;      /* the session's: its client waits for an answer */
+    uint32_t permits;
+    bool has_epoch;
+    uint64_t epoch;
+
+    enum err err; /* the outcome, as the next */
+    struct position last, mark_delete;
+    int32_t batch_index; /* -1: the last message is in no batch */
+
+    struct task task; /* private, as the next: there and back */
+    struct topic_consumer *consumer;
+    struct cursor_ack_call ack;
+    struct ml_read read;
+    struct ml_cursor_call cursor_call;
+    struct subscription *deleting;
+    struct list_node node;
+    unsigned n;
+    struct position at[];
+};
+
+struct topic_consumer_front {
+    struct guest_front guest;
+    void (*deliver)(struct topic_consumer *c, struct delivery *d);
+    void (*answered)(struct topic_consumer *c, struct consumer_ask *a);
+};
+
+struct topic_consumer {
+    struct guest guest;             /* front_ops is the `guest` of a topic_consumer_front */
+    const char *subscription_name;  /* outlives it */
+    bool earliest;                  /* where a new subscription begins; else at the latest */
+    bool has_epoch;                 /* the client counts its redeliveries */
+    uint64_t epoch;
+    struct subscription *subscription; /* private, as the rest: the back's */
+    struct list_node reading;       /* consumer_ask.node: ASK_LAST_ID */
+};
+
+void topic_consumer_open(struct topic_consumer *c);
+void topic_consumer_ask(struct topic_consumer *c, struct consumer_ask *a);
+void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d);
+
+/* ---- back ---- */
+void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d);
+void topic_consumer_answer(struct consumer_ask *a, enum err err); /* takes it */
+
+static inline struct topic_consumer *topic_consumer_of(struct guest *g)
+{
+    return container_of(g, struct topic_consumer, guest);
+}
+
+#endif

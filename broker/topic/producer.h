@@ -1,0 +1,59 @@
+/* producer.h - one producer on its topic: stores what it sends, in the order it was sent.
+ *
+ *   topic_producer_publish -> [held?] -> managed_ledger_add -> published(), in order
+ *
+ * A publish is held back, behind the producer's own and nobody else's, while
+ *   - conf max_pending_publishes of this producer are with the managed ledger,
+ *   - the loop's publish budget is used up, or
+ *   - the managed ledger takes no more (bookies are missing: it waits without an error).
+ * The session bounds how much one connection may have under way at all.
+ *
+ * Once a publish was refused, all later ones are: a producer that was told to go stores
+ * nothing more, so what its client sends again after coming back is in order.
+ *
+ * Lifetime: that of a guest (guest.h).  The session embeds it and keeps it until ended(); a
+ *          publish is the session's, lent from topic_producer_publish() to published(), which
+ *          always comes, and before ended().  Publishes after guest_close() are not allowed;
+ *          after go() they come back with ERR_CLOSED.
+ * Threads: guest.h: open, publish and the callbacks on the connection's loop.
+ */
+#ifndef BROKER_TOPIC_PRODUCER_H
+#define BROKER_TOPIC_PRODUCER_H
+
+#include "broker/managed_ledger/managed_ledger.h"
+#include "broker/topic/guest.h"
+
+struct topic_producer;
+
+struct publish {
+    struct ml_add add; /* payload, crc and messages are the session's to fill and to drop */
+    size_t bytes;      /* what it is charged with */
+    enum err err;      /* the outcome, as the next */
+    struct position at;
+    struct task task; /* private, as the rest: there and back */
+    struct topic_producer *producer;
+    struct list_node node; /* the session's, then among the held, then the session's again */
+};
+
+struct topic_producer_front {
+    struct guest_front guest;
+    void (*published)(struct topic_producer *p, struct publish *m);
+};
+
+struct topic_producer {
+    struct guest guest; /* front_ops is the `guest` of a topic_producer_front */
+    char *name;         /* wanted, or NULL: set at opened(); the front's to free after ended() */
+    struct list_node held; /* private, as the rest: the back's */
+    unsigned in_flight;
+    struct topics_held waiting;
+};
+
+void topic_producer_open(struct topic_producer *p); /* after its fields were set */
+void topic_producer_publish(struct topic_producer *p, struct publish *m);
+
+static inline struct topic_producer *topic_producer_of(struct guest *g)
+{
+    return container_of(g, struct topic_producer, guest);
+}
+
+#endif

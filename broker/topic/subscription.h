@@ -1,0 +1,37 @@
+/* subscription.h - a cursor with a name, and the consumer that reads through it.
+ *
+ *   MAKING --> READY --> DELETING --> gone
+ *      \----------------------------------^  (the cursor could not be made)
+ *
+ * Threads: the topic's loop.
+ */
+#ifndef BROKER_TOPIC_SUBSCRIPTION_H
+#define BROKER_TOPIC_SUBSCRIPTION_H
+
+#include "broker/topic/consumer.h"
+#include "broker/topic/feed.h"
+#include "broker/topic/topic.h"
+
+enum subscription_state { SUBSCRIPTION_MAKING, SUBSCRIPTION_READY, SUBSCRIPTION_DELETING };
+
+struct subscription {
+    struct topic *topic;
+    char *name;
+    enum subscription_state state;
+    struct list_node node;    /* topic.subscriptions */
+    struct list_node waiting; /* guest.node: consumers that came while it is made */
+    struct cursor *cursor;    /* the managed ledger's */
+    struct topic_consumer *consumer;
+    struct feed feed;
+    struct ml_cursor_call making;
+};
+
+/* Admits, refuses or queues the consumer, now or once the cursor was made. */
+void subscription_join(struct topic *t, struct topic_consumer *c);
+void subscription_leave(struct subscription *s, struct topic_consumer *c);
+void subscription_delete(struct subscription *s, struct consumer_ask *a); /* answers a */
+void subscription_grew(struct subscription *s);
+void subscription_send_away(struct subscription *s);
+void subscription_free(struct subscription *s); /* for topic.c: nobody is in it */
+
+#endif

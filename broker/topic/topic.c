@@ -1,0 +1,257 @@
+#include "broker/topic/topic.h"
+
+#include <assert.h>
+
+#include "broker/broker.h"
+#include "broker/metrics.h"
+#include "broker/topic/guest.h"
+#include "broker/topic/subscription.h"
+#include "common/flight.h"
+#include "common/log.h"
+
+static const struct topics_env *env_of(const struct topic *t)
+{
+    return topics_env_of(t->topics);
+}
+
+/* ---- the end of it ---- */
+
+static void gone_if_free(struct topic *t)
+{
+    if (t->state == TOPIC_GONE && t->guests == 0 && t->under_way == 0)
+        topics_gone(t->topics, t);
+}
+
+static void ledger_closed(struct ml_call *c, enum err err, struct managed_ledger *m)
+{
+    struct topic *t = container_of(c, struct topic, ml_call);
+
+    (void)m;
+    if (err)
+        log_event(LOG_WARN, "topic.closed_badly", F_STR("topic", t->name.full), F_ERR(err));
+    t->state = TOPIC_GONE;
+    metric_add(&env_of(t)->metrics->topics, -1);
+    gone_if_free(t);
+}
+
+/* Once nobody is inside: what guests still have under way ends with the managed ledger. */
+static void close_if_empty(struct topic *t)
+{
+    if (t->state != TOPIC_LEAVING || t->inside > 0 || t->under_way > 0)
+        return;
+    t->state = TOPIC_CLOSING;
+    t->ml_call.done = ledger_closed;
+    managed_ledger_close(&t->ml, &t->ml_call);
+}
+
+static void leave(struct topic *t)
+{
+    t->state = TOPIC_LEAVING;
+    list_each(&t->producers, n)
+        guest_send_away(list_entry(n, struct guest, node));
+    list_each(&t->subscriptions, s)
+        subscription_send_away(list_entry(s, struct subscription, node));
+    close_if_empty(t);
+}
+
+void topic_fail(struct topic *t, enum err why)
+{
+    if (t->state != TOPIC_READY)
+        return;
+    log_event(LOG_WARN, "topic.failed", F_STR("topic", t->name.full), F_ERR(why));
+    leave(t);
+}
+
+/* One that is being loaded is closed when that has ended: topics_get() says no until then. */
+void topic_close(struct topic *t)
+{
+    if (t->state == TOPIC_READY)
+        leave(t);
+}
+
+void topic_guest_came(struct topic *t)
+{
+    t->guests++;
+}
+
+void topic_guest_admitted(struct topic *t)
+{
+    t->inside++;
+}
+
+void topic_guest_closed(struct topic *t)
+{
+    assert(t->inside > 0);
+    t->inside--;
+    close_if_empty(t);
+}
+
+void topic_guest_left(struct topic *t)
+{
+    assert(t->guests > 0);
+    t->guests--;
+    gone_if_free(t);
+}
+
+void topic_holds(struct topic *t)
+{
+    t->under_way++;
+}
+
+void topic_lets_go(struct topic *t)
+{
+    assert(t->under_way > 0);
+    t->under_way--;
+    close_if_empty(t);
+    gone_if_free(t);
+}
+
+/* ---- loading ---- */
+
+static void tell_waiting(struct topic *t, enum err err, const char *why, bool creators_too)
+{
+    struct list_node waiting;
+
+    list_init(&waiting);
+    list_each(&t->waiting, n)
+    {
+        if (creators_too || !list_entry(n, struct topics_call, node)->create) {
+            list_remove(n);
+            list_push_back(&waiting, n);
+        }
+    }
+    for (struct list_node *n; (n = list_pop_front(&waiting));) {
+        struct topics_call *c = list_entry(n, struct topics_call, node);
+        c->done(c, err, err ? NULL : t, why);
+    }
+}
+
+static void not_loaded(struct topic *t, enum err err, const char *why)
+{
+    metric_add(&env_of(t)->metrics->topic_loads, -1);
+    metric_add(&env_of(t)->metrics->topic_loads_failed, 1);
+    log_event(LOG_INFO, "topic.not_loaded", F_STR("topic", t->name.full), F_ERR(err),
+              F_STR("why", why));
+    tell_waiting(t, err, why, true);
+    t->state = TOPIC_GONE;
+    gone_if_free(t);
+}
+
+static void grew(struct ml_owner *o)
+{
+    struct topic *t = container_of(o, struct topic, owner);
+
+    list_each(&t->subscriptions, n)
+        subscription_grew(list_entry(n, struct subscription, node));
+}
+
+static void failed(struct ml_owner *o, enum err err)
+{
+    topic_fail(container_of(o, struct topic, owner), err);
+}
+
+static void load_ledger(struct topic *t);
+
+static bool somebody_would_create(const struct topic *t)
+{
+    list_each(&t->waiting, n)
+        if (list_entry(n, struct topics_call, node)->create)
+            return true;
+    return false;
+}
+
+static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger *m)
+{
+    struct topic *t = container_of(c, struct topic, ml_call);
+
+    if (err == ERR_TOPIC_NOT_FOUND && !t->create && somebody_would_create(t)) {
+        t->create = true;
+        tell_waiting(t, err, "the topic does not exist", false);
+        load_ledger(t);
+        return;
+    }
+    if (err) {
+        not_loaded(t, err,
+                   err == ERR_TOPIC_NOT_FOUND ? "the topic does not exist" : err_text(err));
+        return;
+    }
+    t->ml = m;
+    t->state = TOPIC_READY;
+    metric_add(&env_of(t)->metrics->topic_loads, -1);
+    metric_add(&env_of(t)->metrics->topics, 1);
+    log_event(LOG_INFO, "topic.loaded", F_STR("topic", t->name.full));
+    flight_note("topic.loaded", 0, 0);
+    tell_waiting(t, ERR_OK, "", true);
+    topics_loaded(t->topics, t);
+}
+
+static void load_ledger(struct topic *t)
+{
+    char *stored = managed_ledger_name(&t->name);
+
+    t->ml_call.done = ledger_opened;
+    t->owner = (struct ml_owner){.grew = grew, .failed = failed};
+    managed_ledger_open(env_of(t)->ledgers, stored, t->create, &t->owner, &t->ml_call);
+    mem_free(stored);
+}
+
+/* Clients take TopicNotFound for a partition that the metadata does not have (clients.md 9). */
+static void facts_came(struct topic_facts_ask *a, enum err err, const struct topic_facts *f)
+{
+    struct topic *t = container_of(a, struct topic, ask_facts);
+
+    if (err)
+        not_loaded(t, err, err_text(err));
+    else if (!f->ns_exists)
+        not_loaded(t, ERR_TOPIC_NOT_FOUND, "the namespace does not exist");
+    else if (f->partitions > 0 && t->name.partition >= f->partitions)
+        not_loaded(t, ERR_TOPIC_NOT_FOUND, "the topic does not have so many partitions");
+    else if (f->partitions > 0 && t->name.partition < 0)
+        not_loaded(t, ERR_NOT_ALLOWED, "the topic is partitioned: use its partitions");
+    else
+        load_ledger(t);
+}
+
+static void owner_came(struct ownership_call *c, enum err err, bool mine,
+                       const struct broker_urls *where)
+{
+    struct topic *t = container_of(c, struct topic, ask_owner);
+
+    (void)where;
+    if (err || !mine) {
+        not_loaded(t, ERR_NOT_READY, "this broker does not serve the topic: look it up again");
+        return;
+    }
+    t->ask_facts = (struct topic_facts_ask){
+        .home = env_of(t)->home, .name = &t->name, .done = facts_came};
+    topic_facts_ask(env_of(t)->meta, &t->ask_facts);
+}
+
+void topic_load(struct topic *t, bool create)
+{
+    t->create = create;
+    metric_add(&env_of(t)->metrics->topic_loads, 1);
+    t->ask_owner = (struct ownership_call){.home = env_of(t)->home, .done = owner_came};
+    ownership_find(env_of(t)->ownership, t->name.full, &t->ask_owner);
+}
+
+struct topic *topic_new(struct topics *home, struct topic_name *name)
+{
+    struct topic *t = mem_new(struct topic);
+
+    t->topics = home;
+    t->name = *name;
+    t->state = TOPIC_LOADING;
+    list_init(&t->waiting);
+    list_init(&t->producers);
+    list_init(&t->subscriptions);
+    return t;
+}
+
+void topic_free(struct topic *t)
+{
+    for (struct list_node *n; (n = list_pop_front(&t->subscriptions));)
+        subscription_free(list_entry(n, struct subscription, node));
+    topic_name_drop(&t->name);
+    mem_free(t);
+}

@@ -1,0 +1,72 @@
+/* topic.h - one topic while it is loaded: its managed ledger, who publishes, who subscribes.
+ *
+ *   LOADING --> READY --> LEAVING --> CLOSING --> gone
+ *      \------------------------------------------^  (could not be loaded)
+ *   LEAVING: the guests were told to go; CLOSING: all have left, the managed ledger closes.
+ *
+ * A topic whose managed ledger failed (another broker fenced it) goes the same way, so that
+ * whoever comes back finds it loaded anew, here or elsewhere.
+ *
+ * Threads: the topic's loop.
+ */
+#ifndef BROKER_TOPIC_TOPIC_H
+#define BROKER_TOPIC_TOPIC_H
+
+#include <stdbool.h>
+#include <uthash.h>
+
+#include "broker/cluster/ownership.h"
+#include "broker/managed_ledger/managed_ledger.h"
+#include "broker/policy/topic_facts.h"
+#include "broker/topic/topics.h"
+#include "common/list.h"
+#include "metadata/paths.h"
+
+struct guest;
+struct subscription;
+
+enum topic_state { TOPIC_LOADING, TOPIC_READY, TOPIC_LEAVING, TOPIC_CLOSING, TOPIC_GONE };
+
+struct topic {
+    struct topics *topics;
+    struct topic_name name;
+    UT_hash_handle hh; /* in topics, by name.full */
+    enum topic_state state;
+    struct managed_ledger *ml;
+    struct ml_owner owner;
+    struct list_node waiting;       /* topics_call: for it to be loaded, or gone */
+    struct list_node producers;     /* guest.node */
+    struct list_node subscriptions; /* subscription.node */
+    unsigned guests;    /* that point here */
+    unsigned inside;    /* of them, admitted and not closed */
+    unsigned under_way; /* of our own: cursors being made or deleted */
+
+    /* loading */
+    bool create;
+    struct ownership_call ask_owner;
+    struct topic_facts_ask ask_facts;
+    struct ml_call ml_call;
+};
+
+struct topic *topic_new(struct topics *home, struct topic_name *name); /* takes name; gives */
+void topic_load(struct topic *t, bool create);
+void topic_free(struct topic *t); /* for topics.c */
+
+static inline bool topic_is_ready(const struct topic *t)
+{
+    return t->state == TOPIC_READY;
+}
+
+/* It cannot be served here any more: tells its guests to go, closes, drops itself. */
+void topic_fail(struct topic *t, enum err why);
+void topic_close(struct topic *t); /* the same, on purpose */
+
+/* ---- for guests and subscriptions ---- */
+void topic_guest_came(struct topic *t);
+void topic_guest_admitted(struct topic *t);
+void topic_guest_closed(struct topic *t); /* one that was admitted */
+void topic_guest_left(struct topic *t);   /* may free it */
+void topic_holds(struct topic *t);
+void topic_lets_go(struct topic *t); /* may free it */
+
+#endif

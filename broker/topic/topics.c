@@ -1,0 +1,202 @@
+#include "broker/topic/topics.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "broker/broker.h"
+#include "broker/metrics.h"
+#include "broker/topic/topic.h"
+
+struct topics {
+    struct topics_env env;
+    struct topic *by_name;
+    uint64_t names; /* of producers given out */
+
+    size_t publishing; /* bytes with the managed ledgers */
+    struct list_node held;
+    struct round_end release;
+
+    bool closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+struct loop *topics_loop(const struct topics *t)
+{
+    return t->env.home;
+}
+
+const struct topics_env *topics_env_of(const struct topics *t)
+{
+    return &t->env;
+}
+
+char *topics_producer_name(struct topics *t)
+{
+    return mem_format("%s-%lld-%llu", t->env.conf->cluster, (long long)t->env.instance,
+                      (unsigned long long)t->names++);
+}
+
+/* FNV-1a: it only spreads topics over loops, and may change with any release. */
+struct topics *topics_of(const struct topics_map *m, const char *full_name)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (const char *c = full_name; *c; c++)
+        h = (h ^ (uint8_t)*c) * 0x100000001b3u;
+    return m->at[(h ^ h >> 32) % m->n];
+}
+
+/* ---- asking for a topic ---- */
+
+static struct topic *find(struct topics *t, const char *name)
+{
+    struct topic *found;
+
+    HASH_FIND_STR(t->by_name, name, found);
+    return found;
+}
+
+static void load(struct topics *t, struct topics_call *c)
+{
+    struct topic_name name;
+
+    if (topic_facts_name(c->name, &name)) {
+        c->done(c, ERR_INVALID_NAME, NULL, "not a topic's name");
+        return;
+    }
+    struct topic *topic = topic_new(t, &name);
+    HASH_ADD_KEYPTR(hh, t->by_name, topic->name.full, strlen(topic->name.full), topic);
+    list_push_back(&topic->waiting, &c->node);
+    topic_load(topic, c->create);
+}
+
+/* What the system keeps for itself is always made. */
+static bool may_create(const struct topics *t, const char *name)
+{
+    static const char system[] = "persistent://pulsar/system/";
+
+    return t->env.conf->auto_topic_creation || strncmp(name, system, sizeof(system) - 1) == 0;
+}
+
+void topics_get(struct topics *t, struct topics_call *c)
+{
+    c->create = c->create && may_create(t, c->name);
+    if (t->closing) {
+        c->done(c, ERR_NOT_READY, NULL, "the topic is being unloaded: the broker stops");
+        return;
+    }
+    struct topic *topic = find(t, c->name);
+    if (!topic)
+        load(t, c);
+    else if (topic_is_ready(topic))
+        c->done(c, ERR_OK, topic, "");
+    else
+        list_push_back(&topic->waiting, &c->node);
+}
+
+/* ---- the end of topics ---- */
+
+static void tell_if_closed(struct topics *t)
+{
+    if (t->closing && !t->by_name && t->closed) {
+        void (*closed)(void *ctx) = t->closed;
+        t->closed = NULL;
+        closed(t->closed_ctx);
+    }
+}
+
+/* Those who waited for it to be gone ask anew. */
+void topics_gone(struct topics *t, struct topic *gone)
+{
+    struct list_node waiting;
+
+    HASH_DEL(t->by_name, gone);
+    list_init(&waiting);
+    for (struct list_node *n; (n = list_pop_front(&gone->waiting));)
+        list_push_back(&waiting, n);
+    topic_free(gone);
+    for (struct list_node *n; (n = list_pop_front(&waiting));)
+        topics_get(t, list_entry(n, struct topics_call, node));
+    tell_if_closed(t);
+}
+
+void topics_loaded(struct topics *t, struct topic *loaded)
+{
+    if (t->closing)
+        topic_close(loaded);
+}
+
+void topics_close(struct topics *t, void (*done)(void *ctx), void *ctx)
+{
+    struct topic *one, *next;
+
+    t->closing = true;
+    t->closed = done;
+    t->closed_ctx = ctx;
+    HASH_ITER(hh, t->by_name, one, next)
+        topic_close(one);
+    tell_if_closed(t);
+}
+
+/* ---- publishes held back ---- */
+
+bool topics_room(const struct topics *t, size_t bytes)
+{
+    return t->publishing == 0 || t->publishing + bytes <= t->env.publish_budget;
+}
+
+void topics_publishing(struct topics *t, size_t bytes)
+{
+    t->publishing += bytes;
+    metric_add(&t->env.metrics->publishing, (int64_t)bytes);
+}
+
+void topics_published(struct topics *t, size_t bytes)
+{
+    assert(t->publishing >= bytes);
+    t->publishing -= bytes;
+    metric_add(&t->env.metrics->publishing, -(int64_t)bytes);
+    if (!list_empty(&t->held))
+        loop_at_round_end(t->env.home, &t->release);
+}
+
+void topics_hold(struct topics *t, struct topics_held *h)
+{
+    list_push_back(&t->held, &h->node);
+}
+
+/* One publish each in turn, so that none of the held waits for the greediest. */
+static void release(struct round_end *r)
+{
+    struct topics *t = container_of(r, struct topics, release);
+    bool went = true;
+
+    while (went) {
+        went = false;
+        list_each(&t->held, n)
+            went |= list_entry(n, struct topics_held, node)->go_on(
+                list_entry(n, struct topics_held, node));
+    }
+}
+
+/* ---- life ---- */
+
+struct topics *topics_new(const struct topics_env *env)
+{
+    struct topics *t = mem_new(struct topics);
+
+    t->env = *env;
+    t->release.run = release;
+    list_init(&t->held);
+    return t;
+}
+
+void topics_drop(struct topics **t)
+{
+    if (!*t)
+        return;
+    assert(!(*t)->by_name);
+    mem_free(*t);
+    *t = NULL;
+}

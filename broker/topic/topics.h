@@ -1,0 +1,85 @@
+/* topics.h - the topics of one loop: loaded when somebody asks, known by name, closed together.
+ *
+ *   topics_get -> ours? (ownership) -> namespace, partitions (facts) -> managed ledger opened
+ *     \-- others who ask meanwhile join the load
+ *
+ * A topic lives on the loop that topics_of() gives for its name.  One whose managed ledger
+ * failed is closed and dropped; who asks meanwhile waits for that and gets it loaded anew.
+ *
+ * Threads: topics_of() any; the rest on the loop.
+ * Limits:  `publish_budget` bytes of publishes of all topics wait for bookies at a time; a
+ *          producer that would go past it is held back (producer.h).
+ */
+#ifndef BROKER_TOPIC_TOPICS_H
+#define BROKER_TOPIC_TOPICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/list.h"
+#include "common/loop.h"
+
+struct broker_conf;
+struct broker_metrics;
+struct metadata;
+struct ml_env;
+struct ownership;
+struct topic;
+struct topics;
+
+/* What topics are made with; everything in it outlives them. */
+struct topics_env {
+    struct loop *home;
+    struct metadata *meta;
+    struct ml_env *ledgers;
+    struct ownership *ownership;
+    struct broker_metrics *metrics;
+    const struct broker_conf *conf;
+    int64_t instance; /* no other loop of the cluster has it, now or later: makes producer names */
+    size_t publish_budget;
+};
+
+struct topics *topics_new(const struct topics_env *env); /* gives; env is copied */
+void topics_drop(struct topics **t);                     /* after topics_close() is done */
+struct loop *topics_loop(const struct topics *t);
+const struct topics_env *topics_env_of(const struct topics *t);
+
+struct topics_call {
+    const char *name; /* full; borrowed until done() */
+    bool create;      /* if it is absent and may be made */
+    /* May come in the caller's stack.  `t` is ready; `why` is a sentence. */
+    void (*done)(struct topics_call *c, enum err err, struct topic *t, const char *why);
+    struct list_node node; /* private */
+};
+void topics_get(struct topics *t, struct topics_call *c);
+
+/* No more loads (ERR_NOT_READY); every topic tells its guests to go and closes; then done(). */
+void topics_close(struct topics *t, void (*done)(void *ctx), void *ctx);
+
+/* "<cluster>-<instance>-<n>": gives. */
+char *topics_producer_name(struct topics *t);
+
+/* ---- publishes held back (for producer.c) ---- */
+struct topics_held {
+    struct list_node node;
+    /* Goes on with one publish; false when it may not yet, or has none. */
+    bool (*go_on)(struct topics_held *h);
+};
+bool topics_room(const struct topics *t, size_t bytes);
+void topics_publishing(struct topics *t, size_t bytes);
+void topics_published(struct topics *t, size_t bytes); /* the held go on at the end of the round */
+void topics_hold(struct topics *t, struct topics_held *h); /* until list_remove() */
+
+/* ---- for topic.c ---- */
+void topics_loaded(struct topics *t, struct topic *loaded);
+void topics_gone(struct topics *t, struct topic *gone); /* takes it */
+
+/* The tables of all loops. */
+struct topics_map {
+    unsigned n;
+    struct topics *at[64];
+};
+struct topics *topics_of(const struct topics_map *m, const char *full_name);
+
+#endif
