@@ -11,6 +11,7 @@ enum { THREADS_MAX = 64 };
 struct reads {
     struct entry_index *index;
     struct entry_log *log;
+    struct loops *loops;
     size_t ahead;
     pthread_t threads[THREADS_MAX];
     unsigned n;
@@ -108,10 +109,10 @@ static void *reads_main(void *arg)
 }
 
 enum err reads_open(struct reads **out, struct entry_index *index, struct entry_log *log,
-                    unsigned threads, size_t ahead)
+                    struct loops *loops, unsigned threads, size_t ahead)
 {
     struct reads *r = mem_new(struct reads);
-    *r = (struct reads){.index = index, .log = log, .ahead = ahead};
+    *r = (struct reads){.index = index, .log = log, .loops = loops, .ahead = ahead};
     r->end = &r->first;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->woken, NULL);
@@ -151,6 +152,11 @@ void reads_give_back(struct reads *r, struct read_window **window)
     pthread_cond_signal(&r->woken);
 }
 
+static void run_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
 void reads_close(struct reads **reads)
 {
     struct reads *r = *reads;
@@ -163,6 +169,8 @@ void reads_close(struct reads **reads)
     pthread_cond_broadcast(&r->woken);
     for (unsigned i = 0; i < r->n; i++)
         pthread_join(r->threads[i], NULL);
+    for (unsigned i = 0; i < r->loops->n; i++) /* what was posted has run when this has */
+        loop_call(r->loops->at[i], run_nothing, NULL);
     pthread_cond_destroy(&r->woken);
     pthread_mutex_destroy(&r->lock);
     mem_free(r);

@@ -44,9 +44,10 @@ struct read_job {
 };
 
 MUST_CHECK enum err reads_open(struct reads **out, struct entry_index *index,
-                               struct entry_log *log, unsigned threads, size_t ahead);
+                               struct entry_log *log, struct loops *loops, unsigned threads,
+                               size_t ahead); /* loops: the homes of jobs */
 void reads_submit(struct reads *r, struct read_job *job);
 void reads_give_back(struct reads *r, struct read_window **w); /* takes */
-void reads_close(struct reads **r); /* after the last submit; every done() has been posted */
+void reads_close(struct reads **r); /* after the last submit; every done() has run */
 
 #endif

@@ -1,0 +1,149 @@
+#include <string.h>
+
+#include "bookie/request.h"
+
+static void durable(struct journal_write *w, enum err err)
+{
+    struct request *r = container_of(w, struct request, write);
+    if (!err)
+        metric_add(&r->from->handlers->conf.metrics->write_bytes, (int64_t)r->head.max_size);
+    r->status = err_to_bookie(err);
+    request_answer(r);
+}
+
+static bool may_write(const struct request *r)
+{
+    const struct handlers *h = r->at->handlers;
+    if (atomic_load_explicit(&h->writable, memory_order_relaxed))
+        return true;
+    const bool urgent = r->head.flags & (BOOKIE_RECOVERY_ADD | BOOKIE_HIGH_PRIORITY);
+    return urgent && atomic_load_explicit(&h->reserve, memory_order_relaxed);
+}
+
+/* Into the cache first: what the journal has synced when a checkpoint takes its mark must be in
+ * what that checkpoint freezes. */
+static enum err admit(struct request *r)
+{
+    struct storage *s = r->at->handlers->conf.storage;
+    const bool is_recovery = r->head.flags & BOOKIE_RECOVERY_ADD;
+    struct ledger *l;
+    if (r->head.entry < 0)
+        return ERR_MALFORMED;
+    if (!may_write(r))
+        return ERR_READ_ONLY;
+    TRY(ledgers_claim(&request_shard(r)->ledgers, r->head.ledger, r->head.key, &l));
+    if (l->row.fenced && !is_recovery)
+        return ERR_FENCED;
+    TRY(storage_put(s, l, r->head.entry, r->lac, slice_share(r->body)));
+    if (is_recovery) /* it may replace what a read has brought in */
+        storage_forget_read(s, r->head.ledger, r->head.entry);
+    r->write = (struct journal_write){
+        .kind = RECORD_ADD,
+        .head = view_of(r->head.key, MASTER_KEY_SIZE),
+        .body = slice_share(r->body),
+        .home = r->from->loop,
+        .done = durable,
+    };
+    r->head.max_size = (int64_t)r->body.len;
+    slice_drop(&r->body);
+    const enum err err = journal_append(s->journal, &r->write);
+    if (err)
+        slice_drop(&r->write.body);
+    return err;
+}
+
+/* ---- waiting for the write cache ------------------------------------------------------------ */
+
+static void refuse(struct request *r, enum err err)
+{
+    if (err == ERR_BUSY)
+        metric_add(&r->at->handlers->conf.metrics->rejected_adds, 1);
+    request_finish(r, err);
+}
+
+static struct request *oldest(struct station *st)
+{
+    if (list_empty(&st->parked))
+        return NULL;
+    return list_entry(st->parked.next, struct request, waiting);
+}
+
+static void unpark(struct station *st, struct request *r)
+{
+    list_remove(&r->waiting);
+    st->parked_bytes -= r->body.len;
+}
+
+static void wait_for_oldest(struct station *st)
+{
+    const struct request *r = oldest(st);
+    const uint64_t now = loop_clock();
+    if (!r)
+        return;
+    const uint64_t until = r->began + st->handlers->conf.throttle_us;
+    loop_after(st->loop, &st->parked_timer, until > now ? until - now : 0);
+}
+
+static void waited_too_long(struct timer *t)
+{
+    struct station *st = container_of(t, struct station, parked_timer);
+    const uint64_t since = loop_clock() - st->handlers->conf.throttle_us;
+    for (struct request *r; (r = oldest(st)) != NULL && r->began <= since;) {
+        unpark(st, r);
+        refuse(r, ERR_BUSY);
+    }
+    wait_for_oldest(st);
+}
+
+static void park(struct request *r)
+{
+    struct station *st = r->at;
+    if (st->parked_bytes + r->body.len > st->handlers->conf.park_bytes) {
+        refuse(r, ERR_BUSY);
+        return;
+    }
+    metric_add(&st->handlers->conf.metrics->throttled_adds, 1);
+    st->parked_bytes += r->body.len;
+    list_push_back(&st->parked, &r->waiting);
+    st->parked_timer.run = waited_too_long;
+    if (!timer_armed(&st->parked_timer))
+        wait_for_oldest(st);
+}
+
+void add_begin(struct request *r)
+{
+    if (!list_empty(&r->at->parked)) { /* not past those who wait already */
+        park(r);
+        return;
+    }
+    const enum err err = admit(r);
+    if (err == ERR_BUSY && r->body.len > 0)
+        park(r); /* the cache is full; a journal that is full has let the body go */
+    else if (err)
+        refuse(r, err);
+}
+
+void add_parked(struct station *st)
+{
+    for (struct request *r; (r = oldest(st)) != NULL;) {
+        const size_t len = r->body.len;
+        list_remove(&r->waiting);
+        const enum err err = admit(r);
+        if (err == ERR_BUSY && r->body.len > 0) {
+            list_push_front(&st->parked, &r->waiting);
+            return;
+        }
+        st->parked_bytes -= len;
+        if (err)
+            refuse(r, err);
+    }
+}
+
+void add_drop_parked(struct station *st)
+{
+    loop_cancel(st->loop, &st->parked_timer);
+    for (struct request *r; (r = oldest(st)) != NULL;) {
+        unpark(st, r);
+        request_finish(r, ERR_BUSY);
+    }
+}

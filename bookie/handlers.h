@@ -1,0 +1,43 @@
+/* handlers.h - connections of clients, and what becomes of their requests.
+ *
+ *   frame -> request -> (post) ledger's loop: add.c, fence.c, lookup.c -> (post) answer
+ *
+ * Threads: open and close from no loop's thread; accept from the loop given; the rest says.
+ * Limits:  adds wait in the journal's queue, then parked for the write cache, then they are
+ *          refused; reads of the disk up to max_pending_reads a loop.
+ */
+#ifndef BOOKIE_HANDLERS_H
+#define BOOKIE_HANDLERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bookie/metrics.h"
+#include "bookie/reads.h"
+#include "bookie/storage.h"
+#include "common/loop.h"
+
+struct handlers;
+
+struct handlers_conf {
+    struct storage *storage;
+    struct loops *loops;
+    struct bookie_metrics *metrics;
+    struct reads *reads;
+    size_t frame_max;
+    uint64_t park_bytes;    /* adds that may wait for room in the write cache, a loop */
+    uint64_t throttle_us;   /* ... and for how long */
+    unsigned pending_reads; /* a loop */
+};
+
+struct handlers *handlers_open(const struct handlers_conf *conf); /* gives */
+void handlers_accept(struct handlers *h, int fd);       /* any loop; takes fd */
+void handlers_room(struct handlers *h, unsigned shard); /* on the shard's loop */
+void handlers_group_done(struct handlers *h, struct loop *home); /* on home */
+/* reserve: while not writable, recovery and high-priority adds are still taken. */
+void handlers_set_writable(struct handlers *h, bool writable, bool reserve); /* any thread */
+bool handlers_writable(const struct handlers *h);
+void handlers_stop(struct handlers *h);    /* closes every connection; none is taken any more */
+void handlers_close(struct handlers **h);  /* after storage_stop() and reads_close() */
+
+#endif

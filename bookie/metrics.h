@@ -1,0 +1,19 @@
+/* metrics.h - what a bookie counts, and its rendering as Prometheus text. */
+#ifndef BOOKIE_METRICS_H
+#define BOOKIE_METRICS_H
+
+#include "common/metric.h"
+
+struct storage;
+
+struct bookie_metrics {
+#define X(member, name, kind, help) struct metric member;
+#include "bookie/metrics.def"
+#undef X
+    struct histogram add_us, read_us;
+};
+
+void bookie_metrics_render(const struct bookie_metrics *m, const struct storage *s,
+                           struct text *t);
+
+#endif

@@ -1,0 +1,166 @@
+#include <string.h>
+
+#include "bookie/bytes.h"
+#include "bookie/request.h"
+#include "common/log.h"
+#include "common/mem.h"
+
+enum { FRONT = 4096, WRITE_HIGH = 4 * 1024 * 1024, FIRST_BYTE_V3 = 0x0a, ENTRY_AT = 24 };
+
+static void release(struct session *s)
+{
+    if (s->conn || s->requests > 0)
+        return;
+    list_remove(&s->answered);
+    slab_drop(&s->front);
+    mem_free(s);
+}
+
+static void is_closed(struct session *s)
+{
+    s->conn = NULL;
+    list_remove(&s->node);
+    metric_add(&s->station->handlers->conf.metrics->connections, -1);
+    release(s);
+}
+
+void session_close(struct session *s)
+{
+    conn_close(&s->conn);
+    is_closed(s);
+}
+
+void session_drop(struct session *s)
+{
+    s->requests--;
+    release(s);
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static void flush(struct session *s)
+{
+    list_remove(&s->answered);
+    if (s->front && s->conn)
+        conn_send(s->conn, slice_take(&s->front, s->front_used));
+    slab_drop(&s->front);
+}
+
+void station_flush(struct station *st)
+{
+    for (struct list_node *n; (n = list_pop_front(&st->answered)) != NULL;)
+        flush(list_entry(n, struct session, answered));
+}
+
+static uint8_t *front_room(struct session *s, size_t n)
+{
+    if (s->front && s->front_used + n > FRONT)
+        flush(s);
+    if (!s->front) {
+        s->front = slab_new(FRONT);
+        s->front_used = 0;
+        list_push_back(&s->station->answered, &s->answered);
+        loop_at_round_end(s->station->loop, &s->station->round_end);
+    }
+    s->front_used += n;
+    return slab_bytes(s->front) + s->front_used - n;
+}
+
+void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status,
+                    int64_t ledger, int64_t entry, struct slice body)
+{
+    if (!s->conn) {
+        slice_drop(&body);
+        return;
+    }
+    bookie_write_response(front_room(s, BOOKIE_RESPONSE_SIZE), version, op, status, ledger, entry,
+                          body.len);
+    if (body.len == 0) {
+        slice_drop(&body);
+        return;
+    }
+    flush(s);
+    conn_send(s->conn, body);
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+static void refuse(struct session *s, const char *event, const char *reason)
+{
+    log_event(LOG_WARN, event, F_STR("peer", conn_peer(s->conn)), F_STR("reason", reason));
+    session_close(s);
+}
+
+/* Its answer repeats the request's id behind the usual front. */
+static void refuse_batch(struct session *s, const struct bookie_request *q)
+{
+    uint8_t id[8];
+    put_u64(id, (uint64_t)q->request_id);
+    session_answer(s, q->version, q->op, BOOKIE_BAD_REQUEST, q->ledger, q->entry,
+                   slice_copy(id, sizeof id));
+}
+
+static void begin(struct session *s, const struct bookie_request *q, struct slice frame)
+{
+    struct request *r = request_new(s, q);
+    if (q->op == BOOKIE_ADD) {
+        r->lac = (int64_t)get_u64(q->body.base + 16);
+        r->body = slice_part(frame, ENTRY_AT, frame.len - ENTRY_AT);
+    }
+    request_send(r);
+}
+
+static void dispatch(struct session *s, const struct bookie_request *q, struct slice frame)
+{
+    switch (q->op) {
+    case BOOKIE_AUTH:
+        flush(s);
+        conn_send(s->conn, bookie_auth_response(q->version, "AuthDisabledPlugin"));
+        break;
+    case BOOKIE_BATCH_READ:
+        refuse_batch(s, q);
+        break;
+    default:
+        begin(s, q, frame);
+    }
+}
+
+static void on_frame(void *ctx, struct slice frame)
+{
+    struct session *s = ctx;
+    struct bookie_request q;
+    enum err err = ERR_MALFORMED;
+    if (frame.len > 0 && frame.base[0] == FIRST_BYTE_V3) {
+        refuse(s, "bookie.refused_v3", "protocol version 3 is not spoken yet");
+        slice_drop(&frame);
+        return;
+    }
+    err = bookie_request_read(slice_view(frame), &q);
+    if (err == ERR_UNSUPPORTED_VERSION)
+        session_answer(s, 2, q.op, BOOKIE_BAD_VERSION, q.ledger, q.entry, (struct slice){0});
+    else if (err)
+        refuse(s, "bookie.refused_frame", "not a request of the bookie protocol");
+    else
+        dispatch(s, &q, frame);
+    slice_drop(&frame);
+}
+
+static void on_closed(void *ctx, enum err why)
+{
+    (void)why; /* conn has logged what is worth it */
+    is_closed(ctx);
+}
+
+static const struct conn_handler handler = {.frame = on_frame, .closed = on_closed};
+
+void session_new(struct station *st, int fd)
+{
+    const struct conn_conf conf = {.frame_max = st->handlers->conf.frame_max,
+                                   .write_high = WRITE_HIGH};
+    struct session *s = mem_new(struct session);
+    s->station = st;
+    list_init(&s->answered);
+    list_push_back(&st->sessions, &s->node);
+    metric_add(&st->handlers->conf.metrics->connections, 1);
+    s->conn = conn_accepted(st->loop, fd, &conf, &handler, s);
+}
