@@ -38,16 +38,16 @@ struct cursor;
 
 struct ml_conf {
     struct quorum quorum;
-    int64_t max_entries_per_ledger;   /* managedLedgerMaxEntriesPerLedger, 50,000 */
-    int64_t max_bytes_per_ledger;     /* managedLedgerMaxSizePerLedgerMbytes, 2,048 MB */
-    int64_t min_rollover_ms;          /* managedLedgerMinLedgerRolloverTimeMinutes, 10 */
-    int64_t max_rollover_ms;          /* managedLedgerMaxLedgerRolloverTimeMinutes, 240 */
-    int64_t retention_ms;             /* 0: none; -1: for ever */
-    int64_t retention_bytes;          /* 0: none; -1: no limit */
-    size_t pending_bytes;             /* of adds that wait, one managed ledger */
-    size_t cache_bytes;               /* entry cache of one loop */
-    int64_t cursor_max_entries;       /* managedLedgerCursorMaxEntriesPerLedger, 50,000 */
-    int64_t cursor_delta_delay_us;    /* acks without a response gather so long before a write */
+    int64_t max_entries_per_ledger; /* managedLedgerMaxEntriesPerLedger, 50,000 */
+    int64_t max_bytes_per_ledger;   /* managedLedgerMaxSizePerLedgerMbytes, 2,048 MB */
+    int64_t min_rollover_ms;        /* managedLedgerMinLedgerRolloverTimeMinutes, 10 */
+    int64_t max_rollover_ms;        /* managedLedgerMaxLedgerRolloverTimeMinutes, 240 */
+    int64_t retention_ms;           /* 0: none; -1: for ever */
+    int64_t retention_bytes;        /* 0: none; -1: no limit */
+    size_t pending_bytes;           /* of adds that wait, one managed ledger */
+    size_t cache_bytes;             /* entry cache of one loop */
+    int64_t cursor_max_entries;     /* managedLedgerCursorMaxEntriesPerLedger, 50,000 */
+    int64_t cursor_delta_delay_us;  /* acks without a response gather so long before a write */
 };
 
 /* One a loop: what its managed ledgers share. */
@@ -58,8 +58,8 @@ void ml_env_drop(struct ml_env **e);                   /* after all its managed 
 
 /* Whom to tell. */
 struct ml_owner {
-    void (*grew)(struct ml_owner *o);                   /* max_readable has moved */
-    void (*failed)(struct ml_owner *o, enum err err);   /* FENCED: another broker has it; for good */
+    void (*grew)(struct ml_owner *o);                 /* max_readable has moved */
+    void (*failed)(struct ml_owner *o, enum err err); /* FENCED: another broker has it; for good */
 };
 
 struct ml_call {
@@ -85,8 +85,9 @@ struct ml_add {
     struct list_node node; /* private, as the rest */
     struct managed_ledger *ml;
     uint64_t index;
-    uint32_t stored_crc;
     size_t bytes;
+    struct position at;
+    enum err result;
     struct ledger_append append;
 };
 /* done() in order; an error only when the managed ledger has failed for good or was closed. */
@@ -98,19 +99,20 @@ struct ml_entry {
 };
 
 struct ml_read {
-    struct position from;      /* the first to look at: normalised with segments_next() */
+    struct position from; /* the first to look at: normalised with segments_next() */
     unsigned max_entries;
     size_t max_bytes;          /* at least one entry is read whatever its size; 0: no limit */
     const struct cursor *skip; /* what it has acknowledged is left out; NULL: nothing is */
-    /* entries are the callee's (gives; drop each payload); n is 0 when nothing is readable there yet;
-     * `next` is where to go on.  An error: what was read before it was delivered. */
+    /* entries are the callee's (gives; drop each payload); n is 0 when nothing is readable there
+     * yet; `next` is where to go on.  An error: what was read before it was delivered. */
     void (*done)(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
                  struct position next);
     struct list_node node; /* private, as the next */
     void *private;
 };
 void managed_ledger_read(struct managed_ledger *m, struct ml_read *r);
-void managed_ledger_read_cancel(struct managed_ledger *m, struct ml_read *r); /* no callback follows */
+void managed_ledger_read_cancel(struct managed_ledger *m,
+                                struct ml_read *r); /* no callback follows */
 
 /* Up to where consumers may read: today the last confirmed entry. */
 struct position managed_ledger_max_readable(const struct managed_ledger *m);
@@ -129,7 +131,8 @@ struct ml_cursor_call {
     void (*done)(struct ml_cursor_call *c, enum err err, struct cursor *cursor); /* borrows */
     void *private;
 };
-struct cursor *managed_ledger_cursor(const struct managed_ledger *m, const char *name); /* or NULL */
+struct cursor *managed_ledger_cursor(const struct managed_ledger *m,
+                                     const char *name); /* or NULL */
 /* Calls each() for every durable cursor. */
 void managed_ledger_cursors(const struct managed_ledger *m,
                             void (*each)(void *ctx, struct cursor *c), void *ctx);

@@ -13,7 +13,7 @@
 
 struct segment {
     int64_t ledger;
-    int64_t entries;   /* that may be read: of an open one, confirmed so far */
+    int64_t entries; /* that may be read: of an open one, confirmed so far */
     int64_t bytes;
     int64_t closed_ms; /* when it was closed; 0 while open */
     bool open;
@@ -24,7 +24,8 @@ struct segments {
     unsigned n, room;
 };
 
-void segments_add(struct segments *s, struct segment one); /* behind all others; asserts the order */
+void segments_add(struct segments *s,
+                  struct segment one); /* behind all others; asserts the order */
 void segments_drop_first(struct segments *s, unsigned n);
 void segments_clear(struct segments *s);
 struct segment *segments_find(const struct segments *s, int64_t ledger); /* NULL: not one of ours */

@@ -1,0 +1,31 @@
+/* entry_cache.h - the newest entries of a loop's topics, so that tailing costs no I/O.
+ *
+ * One for all managed ledgers of a loop: ledger ids are unique in the cluster, and entries
+ * never change.  First in, first out: consumers that keep up read an entry once each, soon.
+ *
+ * Memory:  an entry is copied into a slab of its own, so that what it holds is what is counted
+ *          (a small payload would otherwise keep a whole receive buffer alive).
+ * Threads: one loop.
+ * Limits:  `bytes`, bookkeeping included; the oldest goes.  An entry above an eighth of that is
+ *          not kept.
+ */
+#ifndef BROKER_MANAGED_LEDGER_ENTRY_CACHE_H
+#define BROKER_MANAGED_LEDGER_ENTRY_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "broker/managed_ledger/position.h"
+#include "common/buf.h"
+
+struct entry_cache;
+
+struct entry_cache *entry_cache_new(size_t bytes); /* gives */
+void entry_cache_drop(struct entry_cache **c);
+
+void entry_cache_put(struct entry_cache *c, struct position at, const struct chain *payload);
+bool entry_cache_has(const struct entry_cache *c, struct position at);
+bool entry_cache_get(struct entry_cache *c, struct position at, struct slice *out); /* shares */
+size_t entry_cache_bytes(const struct entry_cache *c);
+
+#endif

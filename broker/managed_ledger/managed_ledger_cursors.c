@@ -1,0 +1,202 @@
+#include <string.h>
+
+#include "broker/managed_ledger/managed_ledger_inside.h"
+#include "common/log.h"
+
+static void moved(struct cursor_env *e, struct cursor *c)
+{
+    struct managed_ledger *m = container_of(e, struct managed_ledger, cursor_env);
+
+    /* Only one that leaves the first ledger can set anything free. */
+    if (m->segments.n > 1 && cursor_durable_mark_delete(c).ledger >= m->segments.at[0].ledger &&
+        position_compare(
+            cursor_durable_mark_delete(c),
+            (struct position){m->segments.at[0].ledger, m->segments.at[0].entries - 1}) >= 0)
+        ml_care(m);
+}
+
+static void failed(struct cursor_env *e, struct cursor *c, enum err err)
+{
+    struct managed_ledger *m = container_of(e, struct managed_ledger, cursor_env);
+
+    log_event(LOG_WARN, "cursor.failed", F_STR("topic", m->name), F_STR("cursor", cursor_name(c)),
+              F_ERR(err));
+    ml_fail(m, ERR_FENCED);
+}
+
+void ml_cursors_init(struct managed_ledger *m)
+{
+    m->cursor_env = (struct cursor_env){
+        .home = m->env->home,
+        .ledgers = m->env->ledgers,
+        .meta = m->env->meta,
+        .conf = &m->env->conf,
+        .ml_name = m->name,
+        .segments = &m->segments,
+        .moved = moved,
+        .failed = failed,
+    };
+}
+
+void ml_cursors_add(struct managed_ledger *m, struct cursor *c)
+{
+    if (m->n_cursors == m->cursors_room) {
+        m->cursors_room = m->cursors_room ? m->cursors_room * 2 : 4;
+        m->cursors = mem_resize(m->cursors, m->cursors_room * sizeof(*m->cursors));
+    }
+    m->cursors[m->n_cursors++] = c;
+}
+
+struct cursor *ml_cursors_take_last(struct managed_ledger *m)
+{
+    return m->n_cursors ? m->cursors[--m->n_cursors] : NULL;
+}
+
+struct position ml_cursors_slowest(const struct managed_ledger *m)
+{
+    struct position slowest = POSITION_LATEST;
+
+    for (unsigned i = 0; i < m->n_cursors; i++) {
+        struct position p = cursor_durable_mark_delete(m->cursors[i]);
+        if (position_compare(p, slowest) < 0)
+            slowest = p;
+    }
+    /* One that is being made may start at any place that is readable now. */
+    return m->making ? POSITION_EARLIEST : slowest;
+}
+
+static unsigned place_of(const struct managed_ledger *m, const char *name)
+{
+    unsigned i = 0;
+
+    while (i < m->n_cursors && strcmp(cursor_name(m->cursors[i]), name) != 0)
+        i++;
+    return i;
+}
+
+struct cursor *managed_ledger_cursor(const struct managed_ledger *m, const char *name)
+{
+    unsigned i = place_of(m, name);
+
+    return i < m->n_cursors ? m->cursors[i] : NULL;
+}
+
+void managed_ledger_cursors(const struct managed_ledger *m,
+                            void (*each)(void *ctx, struct cursor *c), void *ctx)
+{
+    for (unsigned i = m->n_cursors; i-- > 0;)
+        each(ctx, m->cursors[i]);
+}
+
+/* ---- making and unmaking ------------------------------------------------------------------------
+ */
+
+struct cursor_job {
+    struct cursor_call call;
+    struct task refused;
+    struct managed_ledger *ml;
+    struct ml_cursor_call *answer;
+    char *name;
+    enum err err;
+};
+
+static void job_over(struct cursor_job *j, enum err err, struct cursor *c)
+{
+    struct managed_ledger *m = j->ml;
+    struct ml_cursor_call *answer = j->answer;
+
+    mem_free(j->name);
+    mem_free(j);
+    answer->done(answer, err, c);
+    ml_release(m);
+}
+
+static void refused(struct task *t)
+{
+    struct cursor_job *j = container_of(t, struct cursor_job, refused);
+
+    job_over(j, j->err, NULL);
+}
+
+static struct cursor_job *new_job(struct managed_ledger *m, const char *name,
+                                  struct ml_cursor_call *answer)
+{
+    struct cursor_job *j = mem_new(struct cursor_job);
+
+    j->ml = m;
+    j->answer = answer;
+    j->name = mem_string(name);
+    j->refused.run = refused;
+    ml_hold(m);
+    return j;
+}
+
+static void refuse(struct cursor_job *j, enum err err)
+{
+    j->err = err;
+    loop_post(j->ml->env->home, &j->refused);
+}
+
+static void made(struct cursor_call *call, enum err err, struct cursor *c)
+{
+    struct cursor_job *j = container_of(call, struct cursor_job, call);
+    struct managed_ledger *m = j->ml;
+
+    m->making--;
+    if (!err && m->life != ML_LIFE_SERVING) {
+        cursor_abandon(&c);
+        err = ERR_CLOSED;
+    }
+    if (!err)
+        ml_cursors_add(m, c);
+    ml_care(m);
+    job_over(j, err, err ? NULL : c);
+}
+
+static struct position normal(const struct managed_ledger *m, struct position p)
+{
+    return segments_at_or_before(&m->segments, p);
+}
+
+void managed_ledger_cursor_create(struct managed_ledger *m, const char *name,
+                                  struct position mark_delete, struct ml_cursor_call *call)
+{
+    struct cursor_job *j = new_job(m, name, call);
+
+    if (m->life != ML_LIFE_SERVING || m->failed) {
+        refuse(j, m->failed ? ERR_FENCED : ERR_CLOSED);
+    } else if (managed_ledger_cursor(m, name)) {
+        refuse(j, ERR_EXISTS);
+    } else {
+        j->call.done = made;
+        m->making++;
+        cursor_create(&m->cursor_env, name, normal(m, mark_delete), &j->call);
+    }
+}
+
+static void unmade(struct cursor_call *call, enum err err, struct cursor *c)
+{
+    struct cursor_job *j = container_of(call, struct cursor_job, call);
+
+    (void)c;
+    ml_care(j->ml);
+    job_over(j, err, NULL);
+}
+
+void managed_ledger_cursor_delete(struct managed_ledger *m, const char *name,
+                                  struct ml_cursor_call *call)
+{
+    struct cursor_job *j = new_job(m, name, call);
+    unsigned i = place_of(m, name);
+
+    if (m->life != ML_LIFE_SERVING || m->failed) {
+        refuse(j, m->failed ? ERR_FENCED : ERR_CLOSED);
+    } else if (i == m->n_cursors) {
+        refuse(j, ERR_SUBSCRIPTION_NOT_FOUND);
+    } else {
+        struct cursor *c = m->cursors[i];
+        m->cursors[i] = m->cursors[--m->n_cursors];
+        j->call.done = unmade;
+        cursor_delete(&c, &j->call);
+    }
+}
