@@ -1,0 +1,278 @@
+/* lgm consume - receive messages, print them, acknowledge them. */
+#include <ctype.h>
+#include <getopt.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli/command.h"
+#include "cli/session.h"
+#include "common/mem.h"
+#include "common/parse.h"
+
+struct consume {
+    struct cli cli;
+    struct consumer_conf conf;
+    struct consumer *consumer;
+    const char *url;
+    uint64_t count; /* 0: for ever */
+    double idle_s;  /* end when nothing came for so long; 0: never */
+    enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_RAW } format;
+    uint64_t got;
+    struct timer idle;
+    int exit_code;
+};
+
+static const char help[] =
+    "usage: lgm consume TOPIC -s SUBSCRIPTION [OPTION]...\n"
+    "Receives messages, prints them on standard output and acknowledges them.\n\n"
+    "  -s, --subscription NAME\n"
+    "  -n, --count N          end after N messages (it goes on)\n"
+    "  -t, --type TYPE        Exclusive, Shared, Failover or Key_Shared (Exclusive)\n"
+    "  -p, --position WHERE   where a new subscription begins: Earliest or Latest (Latest)\n"
+    "      --format HOW       text (a line a message), json (an object a line), raw (the bytes "
+    "alone)\n"
+    "      --idle SECONDS     end with exit code 1 when nothing came for so long\n"
+    "      --name NAME        name of the consumer\n"
+    "      --url URL          service url (LGM_URL, else pulsar://127.0.0.1:6650)\n\n"
+    "Example: lgm consume my-topic -s my-sub -p Earliest --format json\n";
+
+static void finish(void *ctx)
+{
+    struct consume *c = ctx;
+    cli_end(&c->cli, c->exit_code);
+}
+
+static void close_consumer(struct consume *c, int exit_code)
+{
+    if (!c->consumer)
+        return;
+    c->exit_code = exit_code;
+    loop_cancel(c->cli.loop, &c->idle);
+    consumer_pause(c->consumer);
+    consumer_close(&c->consumer, finish, c);
+}
+
+static void stop(void *ctx)
+{
+    struct consume *c = ctx;
+    close_consumer(c, c->count > 0 && c->got < c->count ? EXIT_FAILED : EXIT_DONE);
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+static bool is_text(struct view v)
+{
+    for (size_t i = 0; i < v.len; i++)
+        if (v.base[i] < 0x20 && !isspace(v.base[i]))
+            return false;
+    return true;
+}
+
+static char *base64(struct view v)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *out = mem_alloc((v.len + 2) / 3 * 4 + 1), *at = out;
+    for (size_t i = 0; i < v.len; i += 3) {
+        uint32_t left = (uint32_t)(v.len - i), three = (uint32_t)v.base[i] << 16;
+        three |= left > 1 ? (uint32_t)v.base[i + 1] << 8 : 0;
+        three |= left > 2 ? v.base[i + 2] : 0;
+        *at++ = digits[three >> 18];
+        *at++ = digits[three >> 12 & 63];
+        *at++ = left > 1 ? digits[three >> 6 & 63] : '=';
+        *at++ = left > 2 ? digits[three & 63] : '=';
+    }
+    return out;
+}
+
+static void add_payload(struct json_object *o, struct view payload)
+{
+    if (is_text(payload)) {
+        json_object_object_add(
+            o, "payload", json_object_new_string_len((const char *)payload.base, (int)payload.len));
+        return;
+    }
+    char *text = base64(payload);
+    json_object_object_add(o, "payloadBase64", json_object_new_string(text));
+    mem_free(text);
+}
+
+static void print_json(const struct received *m)
+{
+    struct json_object *o = json_object_new_object(), *properties = json_object_new_object();
+    char *id = mem_format("%lld:%lld:%d", (long long)m->id.ledger, (long long)m->id.entry,
+                          m->id.batch_index);
+    json_object_object_add(o, "id", json_object_new_string(id));
+    json_object_object_add(o, "topic", json_object_new_string(m->topic));
+    if (m->key)
+        json_object_object_add(o, "key", json_object_new_string(m->key));
+    for (unsigned i = 0; i < m->n_properties; i++)
+        json_object_object_add(properties, m->properties[i].key,
+                               json_object_new_string(m->properties[i].value));
+    json_object_object_add(o, "properties", properties);
+    json_object_object_add(o, "producer", json_object_new_string(m->producer_name));
+    json_object_object_add(o, "sequence", json_object_new_int64((int64_t)m->sequence_id));
+    json_object_object_add(o, "publishTime", json_object_new_int64((int64_t)m->publish_time));
+    if (m->event_time)
+        json_object_object_add(o, "eventTime", json_object_new_int64((int64_t)m->event_time));
+    json_object_object_add(o, "redeliveries", json_object_new_int64(m->redelivery_count));
+    add_payload(o, m->payload);
+    puts(
+        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(o);
+    mem_free(id);
+}
+
+static bool print(const struct consume *c, const struct received *m)
+{
+    if (c->format == FORMAT_JSON) {
+        print_json(m);
+    } else {
+        fwrite(m->payload.base, 1, m->payload.len, stdout);
+        if (c->format == FORMAT_TEXT)
+            putchar('\n');
+    }
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+static void arm_idle(struct consume *c)
+{
+    if (c->idle_s > 0)
+        loop_after(c->cli.loop, &c->idle, (uint64_t)(c->idle_s * 1e6));
+}
+
+static void idle(struct timer *t)
+{
+    struct consume *c = container_of(t, struct consume, idle);
+    close_consumer(c, EXIT_FAILED);
+}
+
+/* Acknowledged only once it is out: a reader of our output that went away loses nothing. */
+static void received(struct consumer *consumer, void *ctx, const struct received *m)
+{
+    struct consume *c = ctx;
+    if (!print(c, m)) {
+        close_consumer(c, EXIT_FAILED);
+        return;
+    }
+    consumer_ack(consumer, m->id);
+    arm_idle(c);
+    if (++c->got == c->count)
+        close_consumer(c, EXIT_DONE);
+}
+
+static void damaged(struct consumer *consumer, void *ctx, struct message_id id, enum err err)
+{
+    const struct consume *c = ctx;
+    (void)consumer;
+    cli_say(&c->cli, "message %lld:%lld cannot be opened: %s", (long long)id.ledger,
+            (long long)id.entry, err_text(err));
+}
+
+static void failed(void *ctx, enum err err, const char *text)
+{
+    struct consume *c = ctx;
+    (void)err;
+    cli_say(&c->cli, "%s", text);
+    cli_end(&c->cli, EXIT_FAILED);
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static const struct option options[] = {{"subscription", required_argument, NULL, 's'},
+                                        {"count", required_argument, NULL, 'n'},
+                                        {"type", required_argument, NULL, 't'},
+                                        {"position", required_argument, NULL, 'p'},
+                                        {"format", required_argument, NULL, 'F'},
+                                        {"idle", required_argument, NULL, 'i'},
+                                        {"name", required_argument, NULL, 'N'},
+                                        {"url", required_argument, NULL, 'u'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {0}};
+
+/* The place of text in names, or -1. */
+static int one_of(const char *text, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcasecmp(text, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+static bool take(struct consume *c, int option, const char *text)
+{
+    static const char *const types[] = {"Exclusive", "Shared", "Failover", "Key_Shared", NULL};
+    static const char *const positions[] = {"Latest", "Earliest", NULL};
+    static const char *const formats[] = {"text", "json", "raw", NULL};
+    int which = 0;
+    switch (option) {
+    case 's':
+        c->conf.subscription = text;
+        return true;
+    case 'n':
+        return !parse_u64(text, &c->count) && c->count > 0;
+    case 't':
+        which = one_of(text, types);
+        c->conf.type = (enum subscription_type)which;
+        return which >= 0;
+    case 'p':
+        which = one_of(text, positions);
+        c->conf.earliest = which == 1;
+        return which >= 0;
+    case 'F':
+        which = one_of(text, formats);
+        c->format = which;
+        return which >= 0;
+    case 'i':
+        return !parse_double(text, &c->idle_s) && c->idle_s > 0;
+    case 'N':
+        c->conf.name = text;
+        return true;
+    default:
+        c->url = text;
+        return true;
+    }
+}
+
+static int run(struct consume *c)
+{
+    int code = cli_open(&c->cli, "consume", c->url, stop, c);
+    if (code)
+        return code;
+    c->idle.run = idle;
+    c->conf.received = received;
+    c->conf.damaged = damaged;
+    c->conf.failed = failed;
+    c->conf.ctx = c;
+    c->consumer = consumer_open(c->cli.client, &c->conf);
+    arm_idle(c);
+    code = cli_run(&c->cli);
+    if (c->consumer)
+        consumer_close(&c->consumer, NULL, NULL);
+    cli_close(&c->cli);
+    return code;
+}
+
+int command_consume(int argc, char **argv)
+{
+    struct consume *c = mem_new(struct consume);
+    int option;
+
+    while ((option = getopt_long(argc, argv, "s:n:t:p:h", options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(help, stdout);
+            return EXIT_DONE;
+        }
+        if (option == '?' || !take(c, option, optarg))
+            return usage_error("consume", "'%s' cannot be used", argv[optind - 1]);
+    }
+    if (argc - optind != 1 || !c->conf.subscription)
+        return usage_error("consume", "one TOPIC and -s SUBSCRIPTION are needed");
+    c->conf.topic = argv[optind];
+    int code = run(c);
+    mem_free(c);
+    return code;
+}

@@ -1,0 +1,47 @@
+/* session.h - what a client command runs in: a loop on the main thread, a client, signals,
+ * progress.
+ *
+ *   cli_open -> (producers, consumers) -> cli_run .. cli_end -> cli_close
+ *
+ * SIGINT and SIGTERM call stop() on the loop once; a second one ends the process.
+ */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/client.h"
+#include "common/loop.h"
+
+struct cli {
+    const char *name; /* the subcommand's */
+    struct loop *loop;
+    struct client *client;
+    void (*stop)(void *ctx); /* asked to end by a signal */
+    void *ctx;
+    int exit_code;
+    bool ended;
+    pthread_t signals;
+    struct task signal_task;
+    struct timer progress;
+    void (*tell)(void *ctx); /* prints one progress line, without a newline */
+};
+
+/* Complains and gives EXIT_FAILED or EXIT_USAGE, or 0. */
+int cli_open(struct cli *c, const char *name, const char *url, void (*stop)(void *ctx), void *ctx);
+/* Calls tell() twice a second while standard error is a terminal. */
+void cli_progress(struct cli *c, void (*tell)(void *ctx));
+int cli_run(struct cli *c);                 /* until cli_end(); gives the exit code */
+void cli_end(struct cli *c, int exit_code); /* the first call counts */
+void cli_close(struct cli *c);
+void cli_say(const struct cli *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* "lgm NAME: ..." on standard error */
+/* To people only: nothing when standard error is not a terminal. */
+void cli_tell(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* --url, else LGM_URL, else the local standalone. */
+const char *cli_url(const char *option);
+
+#endif

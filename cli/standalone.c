@@ -1,0 +1,312 @@
+/* lgm standalone - one broker and its bookies in one process, over an embedded metadata store. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bookie/bookie.h"
+#include "broker/broker.h"
+#include "cli/command.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/parse.h"
+#include "metadata/init.h"
+#include "metadata/metadata.h"
+
+enum { BOOKIES_MAX = 9, SETS_MAX = 64 };
+
+struct standalone {
+    const char *data, *bind, *advertise;
+    uint64_t bookies, port, web_port;
+    const char *set[SETS_MAX], *bookie_set[SETS_MAX];
+    unsigned n_set, n_bookie_set;
+
+    struct loops loops;
+    struct metadata *meta;
+    struct bookie_conf bookie_conf[BOOKIES_MAX];
+    struct bookie *bookie[BOOKIES_MAX];
+    struct broker_conf broker_conf;
+    struct broker *broker;
+};
+
+static const char help[] =
+    "usage: lgm standalone [OPTION]...\n"
+    "Starts a broker and its bookies in this process, in the foreground; Ctrl-C stops it, the "
+    "next\n"
+    "start goes on with the same data.\n\n"
+    "  --data DIR             where everything is kept (./data)\n"
+    "  --bookies N            bookies, 1 to 9 (1); a ledger has min(N, 3) of them, min(N, 2) "
+    "copies\n"
+    "  --port PORT            of the Pulsar protocol (6650); 0 picks a free one\n"
+    "  --web-port PORT        of HTTP (8080); 0 picks a free one\n"
+    "  --bind ADDRESS         to listen on (127.0.0.1); 0.0.0.0 for all\n"
+    "  --advertise HOST       that clients are told to connect to (127.0.0.1)\n"
+    "  --set KEY=VALUE        a setting of the broker (keys of broker.conf); may be repeated\n"
+    "  --bookie-set KEY=VALUE a setting of every bookie (keys of bookkeeper.conf)\n"
+    "  --log LEVEL            debug, info, warn (default) or error\n\n"
+    "Example: lgm standalone --data /var/lib/lgm --bookies 3\n";
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static enum err set_both(const struct config_table *t, void *conf, const char *key,
+                         const char *value)
+{
+    char *line = mem_format("%s=%s", key, value);
+    enum err err = config_set(t, conf, line, "lgm standalone");
+    mem_free(line);
+    return err;
+}
+
+static enum err set_number(const struct config_table *t, void *conf, const char *key, uint64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    return set_both(t, conf, key, text);
+}
+
+static enum err configure_bookie(struct standalone *s, unsigned i)
+{
+    const struct config_table *t = &bookie_config_table;
+    struct bookie_conf *c = &s->bookie_conf[i];
+    char *id = mem_format("bookie-%u", i);
+    char *journal = mem_format("%s/bookie-%u/journal", s->data, i);
+    char *ledgers = mem_format("%s/bookie-%u/ledgers", s->data, i);
+    const char *pairs[][2] = {{"bookieId", id},
+                              {"bookiePort", "0"},
+                              {"listenAddress", "127.0.0.1"},
+                              {"advertisedAddress", "127.0.0.1"},
+                              {"journalDirectories", journal},
+                              {"ledgerDirectories", ledgers}};
+
+    enum err err = config_defaults(t, c);
+    for (unsigned k = 0; !err && k < sizeof pairs / sizeof *pairs; k++)
+        err = set_both(t, c, pairs[k][0], pairs[k][1]);
+    for (unsigned k = 0; !err && k < s->n_bookie_set; k++)
+        err = config_set(t, c, s->bookie_set[k], "--bookie-set");
+    mem_free(id);
+    mem_free(journal);
+    mem_free(ledgers);
+    return err;
+}
+
+static uint64_t at_most(uint64_t n, uint64_t limit)
+{
+    return n < limit ? n : limit;
+}
+
+static enum err configure_broker(struct standalone *s)
+{
+    const struct config_table *t = &broker_config_table;
+    struct broker_conf *c = &s->broker_conf;
+
+    TRY(config_defaults(t, c));
+    TRY(set_both(t, c, "clusterName", "standalone"));
+    TRY(set_both(t, c, "bindAddress", s->bind));
+    TRY(set_both(t, c, "advertisedAddress", s->advertise));
+    TRY(set_number(t, c, "brokerServicePort", s->port));
+    TRY(set_number(t, c, "webServicePort", s->web_port));
+    TRY(set_number(t, c, "managedLedgerDefaultEnsembleSize", at_most(s->bookies, 3)));
+    TRY(set_number(t, c, "managedLedgerDefaultWriteQuorum", at_most(s->bookies, 2)));
+    TRY(set_number(t, c, "managedLedgerDefaultAckQuorum", at_most(s->bookies, 2)));
+    TRY(config_load_env(t, c));
+    for (unsigned k = 0; k < s->n_set; k++)
+        TRY(config_set(t, c, s->set[k], "--set"));
+    return ERR_OK;
+}
+
+/* ---- starting and stopping ------------------------------------------------------------------- */
+
+/* A bookie that is left out would leave ledgers without their copies. */
+static bool bookies_left_out(const struct standalone *s)
+{
+    for (uint64_t i = s->bookies; i < BOOKIES_MAX; i++) {
+        char *dir = mem_format("%s/bookie-%llu", s->data, (unsigned long long)i);
+        bool there = access(dir, F_OK) == 0;
+        mem_free(dir);
+        if (there) {
+            fprintf(stderr,
+                    "lgm standalone: %s has a bookie-%llu: start it with --bookies %llu or more\n",
+                    s->data, (unsigned long long)i, (unsigned long long)i + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum err open_metadata(struct standalone *s)
+{
+    char *dir = mem_format("%s/metadata", s->data);
+    char *web = mem_format("http://%s:%llu", s->advertise, (unsigned long long)s->web_port);
+    char *service = mem_format("pulsar://%s:%llu", s->advertise, (unsigned long long)s->port);
+    struct cluster_urls urls = {.web_service = web, .broker_service = service};
+
+    enum err err = meta_rocks_open(&s->meta, dir);
+    if (!err)
+        err = cluster_init(s->meta, "standalone", &urls);
+    mem_free(dir);
+    mem_free(web);
+    mem_free(service);
+    return err;
+}
+
+static enum err start(struct standalone *s)
+{
+    if (mkdir(s->data, 0777) != 0 && errno != EEXIST) {
+        fprintf(stderr, "lgm standalone: %s cannot be made: %s\n", s->data, strerror(errno));
+        return ERR_IO;
+    }
+    if (bookies_left_out(s))
+        return ERR_BAD_CONFIG;
+    for (unsigned i = 0; i < s->bookies; i++)
+        TRY(configure_bookie(s, i));
+    TRY(configure_broker(s));
+    TRY(open_metadata(s));
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned wanted = s->broker_conf.io_threads > 0 ? (unsigned)s->broker_conf.io_threads
+                                                    : (unsigned)at_most((uint64_t)cores, 64);
+    loops_start(&s->loops, "io", wanted);
+    for (unsigned i = 0; i < s->bookies; i++)
+        TRY(bookie_start(&s->bookie[i], &s->bookie_conf[i], s->meta, &s->loops, disk_real()));
+    return broker_start(&s->broker, &s->broker_conf, s->meta, &s->loops);
+}
+
+static void stop(struct standalone *s)
+{
+    if (s->broker)
+        broker_stop(&s->broker);
+    for (unsigned i = 0; i < s->bookies; i++)
+        if (s->bookie[i])
+            bookie_stop(&s->bookie[i]);
+    if (s->loops.n > 0)
+        loops_stop(&s->loops);
+    if (s->meta)
+        meta_close(&s->meta);
+    config_drop(&broker_config_table, &s->broker_conf);
+    for (unsigned i = 0; i < s->bookies; i++)
+        config_drop(&bookie_config_table, &s->bookie_conf[i]);
+}
+
+static void say_ready(const struct standalone *s, uint64_t took_us)
+{
+    unsigned port = broker_port(s->broker);
+    char *url =
+        port == 6650 ? mem_string("") : mem_format(" --url pulsar://%s:%u", s->advertise, port);
+    printf("LGM " LGM_VERSION " standalone: %llu bookie%s, data in %s\n"
+           "ready after %.2f s: pulsar://%s:%u and http://%s:%u\n"
+           "From another terminal:\n"
+           "  %s produce my-topic -m hello%s\n"
+           "  %s consume my-topic -s my-sub -p Earliest%s\n"
+           "Ctrl-C stops it; the next start goes on with the same data.\n",
+           (unsigned long long)s->bookies, s->bookies == 1 ? "" : "s", s->data,
+           (double)took_us / 1e6, s->advertise, port, s->advertise, broker_web_port(s->broker),
+           program_path, url, program_path, url);
+    fflush(stdout);
+    mem_free(url);
+}
+
+static void block_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static const struct option options[] = {{"data", required_argument, NULL, 'd'},
+                                        {"bookies", required_argument, NULL, 'b'},
+                                        {"port", required_argument, NULL, 'p'},
+                                        {"web-port", required_argument, NULL, 'w'},
+                                        {"bind", required_argument, NULL, 'B'},
+                                        {"advertise", required_argument, NULL, 'a'},
+                                        {"set", required_argument, NULL, 's'},
+                                        {"bookie-set", required_argument, NULL, 'S'},
+                                        {"log", required_argument, NULL, 'l'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {0}};
+
+static bool take_number(const char *text, uint64_t least, uint64_t most, uint64_t *out)
+{
+    return !parse_u64(text, out) && *out >= least && *out <= most;
+}
+
+static bool take_set(const char **list, unsigned *n, const char *text)
+{
+    if (*n == SETS_MAX || !strchr(text, '='))
+        return false;
+    list[(*n)++] = text;
+    return true;
+}
+
+static bool take(struct standalone *s, int option, const char *text)
+{
+    enum log_level level;
+    switch (option) {
+    case 'd':
+        s->data = text;
+        return true;
+    case 'b':
+        return take_number(text, 1, BOOKIES_MAX, &s->bookies);
+    case 'p':
+        return take_number(text, 0, 65535, &s->port);
+    case 'w':
+        return take_number(text, 0, 65535, &s->web_port);
+    case 'B':
+        s->bind = text;
+        return true;
+    case 'a':
+        s->advertise = text;
+        return true;
+    case 's':
+        return take_set(s->set, &s->n_set, text);
+    case 'S':
+        return take_set(s->bookie_set, &s->n_bookie_set, text);
+    default:
+        if (!log_level_of(text, &level))
+            return false;
+        log_set_level(level);
+        return true;
+    }
+}
+
+int command_standalone(int argc, char **argv)
+{
+    struct standalone s = {.data = "data",
+                           .bind = "127.0.0.1",
+                           .advertise = "127.0.0.1",
+                           .bookies = 1,
+                           .port = 6650,
+                           .web_port = 8080};
+    uint64_t began = loop_clock();
+    sigset_t set;
+    int option, got;
+
+    log_set_level(LOG_WARN);
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(help, stdout);
+            return EXIT_DONE;
+        }
+        if (option == '?' || !take(&s, option, optarg))
+            return usage_error("standalone", "'%s' cannot be used", argv[optind - 1]);
+    }
+    if (optind < argc)
+        return usage_error("standalone", "'%s' is not expected", argv[optind]);
+    block_signals(&set);
+    enum err err = start(&s);
+    if (err)
+        fprintf(stderr, "lgm standalone: not started: %s (the lines above say where)\n",
+                err_text(err));
+    else {
+        say_ready(&s, loop_clock() - began);
+        sigwait(&set, &got);
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* a second Ctrl-C does not wait */
+    }
+    stop(&s);
+    return err ? EXIT_FAILED : EXIT_DONE;
+}

@@ -1,0 +1,10 @@
+/* verify.h - `lgm verify produce` and `lgm verify consume`: does a topic keep its promises? */
+#ifndef CLI_VERIFY_H
+#define CLI_VERIFY_H
+
+#define VERIFY_SUBSCRIPTION "verify"
+
+int verify_produce(int argc, char **argv);
+int verify_consume(int argc, char **argv);
+
+#endif
