@@ -25,7 +25,8 @@ static enum err put_if_absent(struct metadata *m, const char *key, struct slice 
 /* Takes o. */
 static enum err put_json(struct metadata *m, const char *key, struct json_object *o)
 {
-    const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+    const char *text =
+        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
     enum err e = put_if_absent(m, key, slice_copy(text, strlen(text)));
 
     json_object_put(o);

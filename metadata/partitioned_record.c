@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "metadata/metadata.h"
 #include "metadata/records.h"
 
 static enum err partitions_of(struct json_object *o, int32_t *out)
@@ -24,14 +25,17 @@ static enum err partitions_of(struct json_object *o, int32_t *out)
 
 enum err partitioned_record_read(struct view value, int32_t *partitions)
 {
-    char *text = mem_string_n((const char *)value.base, value.len);
-    struct json_object *o = json_tokener_parse(text);
-
-    mem_free(text);
-    if (!o)
+    if (value.len == 0)
         return ERR_MALFORMED;
-    enum err e = partitions_of(o, partitions);
+    if (value.len > META_VALUE_MAX)
+        return ERR_TOO_BIG;
+    struct json_tokener *t = json_tokener_new();
+    json_tokener_set_flags(t, JSON_TOKENER_STRICT);
+    struct json_object *o = json_tokener_parse_ex(t, (const char *)value.base, (int)value.len);
+    enum err e = json_tokener_get_error(t) == json_tokener_success ? partitions_of(o, partitions)
+                                                                   : ERR_MALFORMED;
     json_object_put(o);
+    json_tokener_free(t);
     return e;
 }
 

@@ -400,24 +400,15 @@ static void calls_keep_their_order(struct metadata *m)
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static void (*const cases[])(struct metadata *m) = {
-    versions_count_puts,
-    removed_keys_begin_again,
-    revisions_never_go_back,
-    limits_are_answered,
-    values_of_full_size_come_back,
-    ranges_walk_a_prefix,
-    transactions_happen_or_do_not,
-    held_keys_are_seen,
-    held_keys_are_released,
-    counters_give_blocks,
-    compare_and_set_loses_nothing,
-    counters_give_a_number_once,
-    calls_keep_their_order,
-    watches_hear_in_order,
-    watches_hear_of_held_keys,
-    watches_hear_nothing_after_unwatch,
-    slow_watches_are_told_to_list,
-    watches_end_with_the_store,
+    versions_count_puts,           removed_keys_begin_again,
+    revisions_never_go_back,       limits_are_answered,
+    values_of_full_size_come_back, ranges_walk_a_prefix,
+    transactions_happen_or_do_not, held_keys_are_seen,
+    held_keys_are_released,        counters_give_blocks,
+    compare_and_set_loses_nothing, counters_give_a_number_once,
+    calls_keep_their_order,        watches_hear_in_order,
+    watches_hear_of_held_keys,     watches_hear_nothing_after_unwatch,
+    slow_watches_are_told_to_list, watches_end_with_the_store,
 };
 
 int conformance_count(void)
