@@ -13,11 +13,12 @@
 #include "proto/pulsar.pb-c.h"
 
 /* *out borrows from the arena (bytes and strings are copied there): gone at the next
- * arena_reset().  ERR_TOO_BIG past the arena's limit, else ERR_MALFORMED. */
+ * arena_reset().  ERR_TOO_BIG past the arena's limit, else ERR_MALFORMED; also for messages nested
+ * deeper than any command, which protobuf-c would follow until the stack ends. */
 MUST_CHECK enum err command_unpack(const ProtobufCMessageDescriptor *type, struct view bytes,
                                    struct arena *arena, ProtobufCMessage **out);
 
-/* A BaseCommand; also refuses one whose sub-message for its type is missing. */
+/* A BaseCommand; also refuses one whose sub-message for its type is missing, or of no known type. */
 MUST_CHECK enum err command_read(struct view bytes, struct arena *arena,
                                  Pulsar__Proto__BaseCommand **out);
 const char *command_name(int type); /* "SEND"; "UNKNOWN" */
