@@ -91,8 +91,8 @@ size_t chain_len(const struct chain *c)
 int chain_iov(const struct chain *c, struct iovec iov[CHAIN_MAX])
 {
     for (unsigned i = 0; i < c->n; i++)
-        iov[i] = (struct iovec){.iov_base = (void *)(uintptr_t)c->at[i].base,
-                                .iov_len = c->at[i].len};
+        iov[i] =
+            (struct iovec){.iov_base = (void *)(uintptr_t)c->at[i].base, .iov_len = c->at[i].len};
     return (int)c->n;
 }
 

@@ -19,12 +19,12 @@
 #include "common/resolve.h"
 #include "common/stream.h"
 
-#define READING_SLAB   ((size_t)64 << 10)
-#define READING_LEAST  ((size_t)4 << 10)   /* less room than this is not worth a read */
-#define READ_A_ROUND   ((size_t)256 << 10) /* then it is another conn's turn */
-#define WRITE_A_ROUND  ((size_t)4 << 20)
-#define DIAL_US        10000000
-#define FINISH_US      5000000
+#define READING_SLAB  ((size_t)64 << 10)
+#define READING_LEAST ((size_t)4 << 10)   /* less room than this is not worth a read */
+#define READ_A_ROUND  ((size_t)256 << 10) /* then it is another conn's turn */
+#define WRITE_A_ROUND ((size_t)4 << 20)
+#define DIAL_US       10000000
+#define FINISH_US     5000000
 
 /*  dialled:  RESOLVING -> CONNECTING -+-> SHAKING (TLS) -> OPEN -> LINGERING -> GONE
  *  accepted: -------------------------+                  (any of them -> GONE)      */

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #define POLYNOMIAL 0x82F63B78u
-#define ONE        0x80000000u /* x^0: reflected, so the highest bit is the lowest power */
+#define ONE        0x80000000u       /* x^0: reflected, so the highest bit is the lowest power */
 #define PIECE      ((size_t)1 << 30) /* ISA-L counts in int */
 
 uint32_t crc32c(const void *bytes, size_t len)

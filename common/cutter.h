@@ -30,11 +30,11 @@ struct cutter {
 
 /* Where the rest of a begun frame may be read to; empty when none is, or when bytes wait. */
 struct iovec cutter_room(const struct cutter *c);
-void cutter_filled(struct cutter *c, size_t n);      /* so many bytes were put there */
-void cutter_take(struct cutter *c, struct slice s);  /* takes what was read besides */
+void cutter_filled(struct cutter *c, size_t n);     /* so many bytes were put there */
+void cutter_take(struct cutter *c, struct slice s); /* takes what was read besides */
 /* Gives the next frame; ERR_END: not without more bytes; ERR_TOO_BIG. */
 MUST_CHECK enum err cutter_next(struct cutter *c, struct slice *frame);
-size_t cutter_wanted(const struct cutter *c); /* length of the frame that is to come or too big */
+size_t cutter_wanted(const struct cutter *c);   /* length of the frame that is to come or too big */
 bool cutter_is_between(const struct cutter *c); /* no frame has begun */
 void cutter_drop(struct cutter *c);
 

@@ -5,8 +5,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-static enum err load(struct disk *d, struct disk_file *f, const char *path, size_t max,
-                     char **out, size_t *len)
+static enum err load(struct disk *d, struct disk_file *f, const char *path, size_t max, char **out,
+                     size_t *len)
 {
     uint64_t size;
     TRY(d->ops->size(f, &size));

@@ -28,8 +28,7 @@ static struct real_file *real_of(struct disk_file *f)
 
 static enum err failed(const char *op, const char *path, int saved_errno)
 {
-    log_event(LOG_ERROR, "disk.failed", F_STR("op", op), F_STR("path", path),
-              F_ERRNO(saved_errno));
+    log_event(LOG_ERROR, "disk.failed", F_STR("op", op), F_STR("path", path), F_ERRNO(saved_errno));
     return err_of_errno(saved_errno);
 }
 
@@ -118,8 +117,7 @@ static enum err real_write(struct disk_file *file, uint64_t at, const struct iov
     return ERR_OK;
 }
 
-static enum err real_read(struct disk_file *file, uint64_t at, void *into, size_t len,
-                          size_t *got)
+static enum err real_read(struct disk_file *file, uint64_t at, void *into, size_t len, size_t *got)
 {
     struct real_file *f = real_of(file);
     *got = 0;

@@ -23,8 +23,8 @@
 
 #define HEADERS_MAX (64 << 10)
 #define IDLE_S      60
-#define METHODS                                                                                    \
-    (EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |     \
+#define METHODS                                                                                \
+    (EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
      EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH)
 
 struct http_server {
@@ -61,8 +61,7 @@ static struct bufferevent *secure_one(struct event_base *base, void *arg)
     struct http_server *s = arg;
     SSL *ssl = SSL_new(s->tls->context);
     assert(ssl);
-    struct bufferevent *b = bufferevent_openssl_socket_new(base, -1, ssl,
-                                                           BUFFEREVENT_SSL_ACCEPTING,
+    struct bufferevent *b = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
                                                            BEV_OPT_CLOSE_ON_FREE);
     assert(b);
     bufferevent_openssl_set_allow_dirty_shutdown(b, 1);
@@ -143,9 +142,9 @@ const char *http_method(const struct http_request *r)
     static const struct {
         enum evhttp_cmd_type type;
         const char *name;
-    } methods[] = {{EVHTTP_REQ_GET, "GET"},         {EVHTTP_REQ_POST, "POST"},
-                   {EVHTTP_REQ_HEAD, "HEAD"},       {EVHTTP_REQ_PUT, "PUT"},
-                   {EVHTTP_REQ_DELETE, "DELETE"},   {EVHTTP_REQ_OPTIONS, "OPTIONS"},
+    } methods[] = {{EVHTTP_REQ_GET, "GET"},       {EVHTTP_REQ_POST, "POST"},
+                   {EVHTTP_REQ_HEAD, "HEAD"},     {EVHTTP_REQ_PUT, "PUT"},
+                   {EVHTTP_REQ_DELETE, "DELETE"}, {EVHTTP_REQ_OPTIONS, "OPTIONS"},
                    {EVHTTP_REQ_PATCH, "PATCH"}};
     for (size_t i = 0; r->req && i < sizeof methods / sizeof *methods; i++)
         if (methods[i].type == evhttp_request_get_command(r->req))
@@ -268,8 +267,8 @@ void http_reply_reason(struct http_request *r, int status, const char *fmt, ...)
     va_end(args);
     struct json_object *o = json_object_new_object();
     json_object_object_add(o, "reason", json_object_new_string(reason));
-    const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
-                                                             JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text =
+        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
     http_reply(r, status, "application/json", view_of(text, strlen(text)));
     json_object_put(o);
 }

@@ -90,8 +90,8 @@ static void add_head(struct log_line *l, enum log_level level, const char *name,
 {
     log_line_format(l, json ? "{\"time\":\"" : "");
     add_time(l);
-    log_line_format(l, json ? "\",\"level\":\"%s\",\"event\":\"%s\"" : " %s %s",
-                    level_names[level], name);
+    log_line_format(l, json ? "\",\"level\":\"%s\",\"event\":\"%s\"" : " %s %s", level_names[level],
+                    name);
 }
 
 static void add_thread(struct log_line *l, bool json)

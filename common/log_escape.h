@@ -20,7 +20,7 @@ struct log_line {
 
 void log_line_raw(struct log_line *l, const char *s, size_t len); /* all of it, or nothing */
 void log_line_format(struct log_line *l, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3))); /* all of it, or nothing */
+    __attribute__((format(printf, 2, 3)));              /* all of it, or nothing */
 void log_line_value(struct log_line *l, const char *s); /* bare where possible, else "quoted" */
 void log_line_json(struct log_line *l, const char *s);  /* a JSON string; NULL is null */
 void log_line_f64(struct log_line *l, double v, bool json);

@@ -112,8 +112,8 @@ void metric_render(struct text *t, const struct metric_def *defs, size_t n, cons
 }
 
 /* Seconds, as Prometheus wants its durations, and buckets that add up. */
-void histogram_render(struct text *t, const char *name, const char *help,
-                      const struct histogram *h, const char *labels)
+void histogram_render(struct text *t, const char *name, const char *help, const struct histogram *h,
+                      const char *labels)
 {
     uint64_t bucket[HISTOGRAM_BUCKETS + 1], below = 0;
     const uint64_t total = read_buckets(h, bucket);

@@ -16,7 +16,7 @@ struct outbox {
     size_t bytes;
 };
 
-void outbox_put(struct outbox *o, struct slice s); /* takes; empty ones vanish */
+void outbox_put(struct outbox *o, struct slice s);                  /* takes; empty ones vanish */
 int outbox_iov(const struct outbox *o, struct iovec *iov, int max); /* borrows: the first ones */
 size_t outbox_copy(const struct outbox *o, void *into, size_t max);
 void outbox_sent(struct outbox *o, size_t n); /* drops the first n bytes */

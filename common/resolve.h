@@ -34,7 +34,7 @@ bool resolve_now(const char *host, uint16_t port, struct addresses *out);
 bool resolve_wait(const char *host, uint16_t port, struct addresses *out); /* when starting only */
 struct resolve *resolve_start(struct loop *l, const char *host, uint16_t port, resolve_fn *done,
                               void *ctx); /* gives; ends with done() or resolve_cancel() */
-void resolve_cancel(struct resolve **r); /* NULL is fine */
+void resolve_cancel(struct resolve **r);  /* NULL is fine */
 
 /* "1.2.3.4:5678", "[::1]:5678" */
 void address_print(const struct sockaddr_storage *sa, char *into, size_t len);

@@ -16,7 +16,7 @@ struct tls;
 struct ssl_st;
 
 struct stream {
-    int fd; /* -1: none yet, or no more */
+    int fd;             /* -1: none yet, or no more */
     struct ssl_st *ssl; /* NULL: plain */
     enum err err;       /* after STREAM_FAILED */
     char why[160];      /* for the log, likewise */

@@ -13,8 +13,8 @@ struct timer_heap {
 };
 
 void timer_heap_put(struct timer_heap *h, struct timer *t, uint64_t due_us); /* or moves it */
-void timer_heap_remove(struct timer_heap *h, struct timer *t); /* at rest is fine */
-struct timer *timer_heap_first(const struct timer_heap *h);    /* borrows; NULL when empty */
+void timer_heap_remove(struct timer_heap *h, struct timer *t);               /* at rest is fine */
+struct timer *timer_heap_first(const struct timer_heap *h); /* borrows; NULL when empty */
 void timer_heap_free(struct timer_heap *h);
 
 #endif

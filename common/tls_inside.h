@@ -8,7 +8,7 @@
 
 struct tls {
     SSL_CTX *context;
-    bool verifies_names;        /* a client that checks what it dialled */
+    bool verifies_names;         /* a client that checks what it dialled */
     unsigned char alpn[1 + 255]; /* as in the protocol: a length, a name; alpn[0] 0: none */
 };
 

@@ -269,8 +269,7 @@ static enum err fake_write(struct disk_file *file, uint64_t at, const struct iov
     return unlock(f, fails ? ERR_IO : ERR_OK);
 }
 
-static enum err fake_read(struct disk_file *file, uint64_t at, void *into, size_t len,
-                          size_t *got)
+static enum err fake_read(struct disk_file *file, uint64_t at, void *into, size_t len, size_t *got)
 {
     struct fake_disk *f = lock(file->disk);
     struct fake_file *h = file_of(file);
@@ -463,7 +462,8 @@ static enum err fake_space(struct disk *d, const char *path, uint64_t *free_byte
     return unlock(f, ERR_OK);
 }
 
-/* ---- what a test does to it ------------------------------------------------------------------- */
+/* ---- what a test does to it -------------------------------------------------------------------
+ */
 
 struct fake_disk *fake_disk_new(void)
 {

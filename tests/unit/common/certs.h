@@ -55,8 +55,8 @@ static inline void certs_make(struct certs *c)
     X509_gmtime_adj(X509_getm_notAfter(x), 3600);
     X509_set_pubkey(x, key);
     X509_NAME *name = X509_get_subject_name(x);
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"lgm test", -1,
-                               -1, 0);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"lgm test", -1, -1,
+                               0);
     X509_set_issuer_name(x, name);
     add_extension(x, NID_basic_constraints, "critical,CA:TRUE");
     add_extension(x, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");

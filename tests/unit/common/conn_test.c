@@ -129,12 +129,12 @@ static void pair_start(struct pair *p, int tls)
     p->server.what = "server";
     p->client.what = "client";
     p->server.pair = p->client.pair = p;
-    p->server_conf = p->client_conf = (struct conn_conf){.frame_max = 8 << 20,
-                                                         .write_high = 1 << 20};
+    p->server_conf = p->client_conf =
+        (struct conn_conf){.frame_max = 8 << 20, .write_high = 1 << 20};
     if (tls) {
         certs_make(&p->certs);
         ck_assert_int_eq(tls_server(&p->server_tls, &(struct tls_conf){.cert_file = p->certs.cert,
-                                                                .key_file = p->certs.key}),
+                                                                       .key_file = p->certs.key}),
                          ERR_OK);
         ck_assert_int_eq(
             tls_client(&p->client_tls, &(struct tls_conf){.trust_file = p->certs.cert}), ERR_OK);
@@ -142,8 +142,7 @@ static void pair_start(struct pair *p, int tls)
         p->client_conf.tls = p->client_tls;
         p->client_conf.tls_name = "localhost";
     }
-    ck_assert_int_eq(
-        listener_open(&p->listener, p->loop, "127.0.0.1", 0, on_accepted, p), ERR_OK);
+    ck_assert_int_eq(listener_open(&p->listener, p->loop, "127.0.0.1", 0, on_accepted, p), ERR_OK);
 }
 
 static void pair_dial(struct pair *p)
@@ -201,8 +200,8 @@ static bool server_closed(struct pair *p)
 
 START_TEST(frames_of_every_size_arrive_in_order)
 {
-    static const size_t sizes[] = {0, 1, 3, 4, 5, 100, 4092, 4096, 65532, 65536, 65537, 300000,
-                                   1 << 20, 5 << 20};
+    static const size_t sizes[] = {0,    1,     3,     4,     5,      100,     4092,
+                                   4096, 65532, 65536, 65537, 300000, 1 << 20, 5 << 20};
     struct pair p;
     uint64_t sum = 0;
     pair_start(&p, _i);
