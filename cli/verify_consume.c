@@ -21,7 +21,7 @@ struct consume_run {
     struct verify_evidence evidence;
     struct judge *judge;
     uint64_t got, last_us; /* when anything came last */
-    bool end_seen, closing;
+    bool closing;
     struct timer look;
 };
 
@@ -57,7 +57,8 @@ static void close_consumer(struct consume_run *r)
  * had its chance. */
 static bool all_there(struct consume_run *r)
 {
-    return r->end_seen && r->evidence.ended && judge_complete(r->judge, &r->evidence);
+    return r->evidence.ended && judge_has_seen(r->judge, r->evidence.count) &&
+           judge_complete(r->judge, &r->evidence);
 }
 
 static void look(struct timer *t)
@@ -80,10 +81,8 @@ static void received(struct consumer *c, void *ctx, const struct received *m)
     r->last_us = loop_now(r->cli.loop);
     if (err == ERR_CHECKSUM)
         judge_saw_corrupt(r->judge);
-    if (!err && strcmp(record.run, r->evidence.run) == 0 && record.seq <= r->evidence.count) {
+    if (!err && strcmp(record.run, r->evidence.run) == 0 && record.seq <= r->evidence.count)
         judge_saw(r->judge, &record, crc32c(m->payload.base, m->payload.len), m->id);
-        r->end_seen |= record.seq == r->evidence.count;
-    }
     consumer_ack(c, m->id);
 }
 

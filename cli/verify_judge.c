@@ -83,7 +83,7 @@ void judge_saw_corrupt(struct judge *j)
     j->corrupt++;
 }
 
-static bool was_seen(const struct judge *j, uint64_t seq)
+bool judge_has_seen(const struct judge *j, uint64_t seq)
 {
     return seq < j->room && j->at[seq].seen;
 }
@@ -91,7 +91,7 @@ static bool was_seen(const struct judge *j, uint64_t seq)
 bool judge_complete(const struct judge *j, const struct verify_evidence *e)
 {
     uint64_t *upto = &((struct judge *)(uintptr_t)j)->acked_seen_upto;
-    while (*upto < e->room && (!e->at[*upto].acked || was_seen(j, *upto)))
+    while (*upto < e->room && (!e->at[*upto].acked || judge_has_seen(j, *upto)))
         (*upto)++;
     return *upto >= e->room;
 }
@@ -101,8 +101,8 @@ struct verdict judge_verdict(const struct judge *j, const struct verify_evidence
     struct verdict v = {.reordered = j->reordered, .corrupt = j->corrupt, .lost = j->corrupt};
     for (uint64_t i = 0; i < e->count; i++) {
         bool acked = i < e->room && e->at[i].acked, resent = i < e->room && e->at[i].resent;
-        v.lost += acked && !was_seen(j, i);
-        if (!was_seen(j, i))
+        v.lost += acked && !judge_has_seen(j, i);
+        if (!judge_has_seen(j, i))
             continue;
         v.checked++;
         v.redelivered += j->at[i].again;

@@ -21,6 +21,7 @@ void judge_drop(struct judge **j);
 /* A record of the run was received; `crc` is that of its whole payload. */
 void judge_saw(struct judge *j, const struct verify_record *r, uint32_t crc, struct message_id id);
 void judge_saw_corrupt(struct judge *j);
+bool judge_has_seen(const struct judge *j, uint64_t seq);
 /* Every record that the log shows acknowledged was seen. */
 bool judge_complete(const struct judge *j, const struct verify_evidence *e);
 struct verdict judge_verdict(const struct judge *j, const struct verify_evidence *e);

@@ -62,11 +62,11 @@ enum err verify_log_flush(struct verify_log *l, bool sync)
     return l->err;
 }
 
-enum err verify_log_end(struct verify_log **l, uint64_t acked)
+enum err verify_log_end(struct verify_log **l, uint64_t acked, uint64_t end)
 {
     struct verify_log *old = *l;
     *l = NULL;
-    text_add(&old->gathered, "E %" PRIu64 "\n", acked);
+    text_add(&old->gathered, "E %" PRIu64 " %" PRIu64 "\n", acked, end);
     enum err err = verify_log_flush(old, true);
     close(old->fd);
     text_drop(&old->gathered);
@@ -114,7 +114,7 @@ static void take_line(struct verify_evidence *e, const char *line)
         seen(e, seq)->acked = true;
     } else if (line[0] == 'R') {
         seen(e, seq)->resent = true;
-    } else if (line[0] == 'E') {
+    } else if (line[0] == 'E' && sscanf(line, "E %*u %" SCNu64, &e->count) == 1) {
         e->ended = true;
     }
 }

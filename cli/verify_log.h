@@ -3,7 +3,8 @@
  *   lgm-verify-log 1 run=<run> count=<N> topic=<topic>
  *   A <seq> <ledger>:<entry>:<batch index>     acknowledged, there
  *   R <seq>                                    sent again after a lost connection
- *   E <acked>                                  the end: so many were acknowledged
+ *   E <acked> <seq>                            the end: so many were acknowledged; the end mark's
+ * number
  *
  * Written with one write() before anything depends on it, synced at least every 100 ms and at the
  * end.  A last line that is torn is left out when read.
@@ -27,7 +28,8 @@ MUST_CHECK enum err verify_log_create(struct verify_log **out, const char *path,
 void verify_log_acked(struct verify_log *l, uint64_t seq, struct message_id id);
 void verify_log_resent(struct verify_log *l, uint64_t seq);
 MUST_CHECK enum err verify_log_flush(struct verify_log *l, bool sync);
-MUST_CHECK enum err verify_log_end(struct verify_log **l, uint64_t acked); /* syncs and closes */
+/* Syncs and closes. */
+MUST_CHECK enum err verify_log_end(struct verify_log **l, uint64_t acked, uint64_t end);
 
 struct verify_seen {
     bool acked, resent;
@@ -36,7 +38,7 @@ struct verify_seen {
 /* What a log says; grows by verify_log_read_more() while the other side still writes it. */
 struct verify_evidence {
     char run[VERIFY_RUN_CHARS + 1];
-    uint64_t count;
+    uint64_t count; /* records; the end mark has this number */
     char *topic;
     struct verify_seen *at; /* by seq, `room` of them */
     uint64_t room, acked;

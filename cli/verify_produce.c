@@ -33,7 +33,6 @@ struct produce_run {
     struct verify_record next;
     uint64_t first_sequence; /* the producer's number of record 0 */
     uint64_t acked, failed, resent, began_us;
-    bool stopping;
     struct timer tick, sync;
 };
 
@@ -63,7 +62,7 @@ static void log_broken(struct produce_run *r, enum err err)
 /* Records 0 .. count-1, then the end mark. */
 static bool all_sent(const struct produce_run *r)
 {
-    return r->stopping || r->next.seq > r->count;
+    return r->next.seq > r->count;
 }
 
 static void end_when_done(struct produce_run *r)
@@ -219,14 +218,18 @@ static void subscribe(struct produce_run *r)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
+/* What was sent is all there is: the end mark comes now. */
 static void stop(void *ctx)
 {
     struct produce_run *r = ctx;
-    r->stopping = true;
-    if (r->producer)
-        end_when_done(r);
-    else
+    if (r->began_us == 0) {
         cli_end(&r->cli, EXIT_FAILED);
+        return;
+    }
+    if (r->next.seq < r->count)
+        r->count = r->next.seq;
+    r->rate = 0;
+    more(r);
 }
 
 static void tell(void *ctx)
@@ -287,7 +290,7 @@ static int run(struct produce_run *r)
     cli_progress(&r->cli, tell);
     code = cli_run(&r->cli);
     uint64_t records = r->acked > r->count ? r->count : r->acked; /* without the end mark */
-    err = verify_log_end(&r->log, records);
+    err = verify_log_end(&r->log, records, r->count);
     if (err) {
         cli_say(&r->cli, "%s: %s", r->log_path, err_text(err));
         code = EXIT_FAILED;
