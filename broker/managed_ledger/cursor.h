@@ -61,12 +61,14 @@ struct cursor_env {
     const struct ml_conf *conf;
     const char *ml_name;
     const struct segments *segments;
-    void (*moved)(struct cursor_env *e, struct cursor *c);            /* mark-delete went on, durably */
-    void (*failed)(struct cursor_env *e, struct cursor *c, enum err err); /* FENCED: another owner */
+    void (*moved)(struct cursor_env *e, struct cursor *c); /* mark-delete went on, durably */
+    void (*failed)(struct cursor_env *e, struct cursor *c,
+                   enum err err); /* FENCED: another owner */
 };
 
 struct cursor_call {
-    void (*done)(struct cursor_call *c, enum err err, struct cursor *cursor); /* gives on open, create */
+    void (*done)(struct cursor_call *c, enum err err,
+                 struct cursor *cursor); /* gives on open, create */
     void *private;
 };
 /* Reads the node `name` (decoded) and what it points to.  An empty or unreadable cursor ledger
@@ -75,9 +77,10 @@ struct cursor_call {
 void cursor_open(struct cursor_env *e, const char *name, struct cursor_call *call);
 void cursor_create(struct cursor_env *e, const char *name, struct position mark_delete,
                    struct cursor_call *call);
-void cursor_close(struct cursor **c, struct cursor_call *call);  /* Pulsar's form; gone at done() */
-void cursor_delete(struct cursor **c, struct cursor_call *call); /* ledger and node; gone at done() */
-void cursor_abandon(struct cursor **c); /* without writing: another owner has it */
+void cursor_close(struct cursor **c, struct cursor_call *call); /* Pulsar's form; gone at done() */
+void cursor_delete(struct cursor **c,
+                   struct cursor_call *call); /* ledger and node; gone at done() */
+void cursor_abandon(struct cursor **c);       /* without writing: another owner has it */
 
 /* The durable mark-delete: what trimming may rely on. */
 struct position cursor_durable_mark_delete(const struct cursor *c);

@@ -38,10 +38,10 @@ static void advance(struct cursor_acks *a)
     }
 }
 
-/* What was acknowledged in ledgers that are trimmed by now. */
-static void forget_trimmed(struct cursor_acks *a)
+/* What was trimmed stands in nobody's way any more, acknowledged or not. */
+static void pass_trimmed(struct cursor_acks *a)
 {
-    if (!a->beyond.n || a->beyond.at[0].ledger >= first_ledger(a))
+    if (!a->beyond.n || a->mark_delete.ledger >= first_ledger(a))
         return;
     cursor_set_remove_upto(&a->beyond, (struct position){first_ledger(a), -1});
     advance(a);
@@ -49,7 +49,7 @@ static void forget_trimmed(struct cursor_acks *a)
 
 bool cursor_acks_one(struct cursor_acks *a, struct position p)
 {
-    forget_trimmed(a);
+    pass_trimmed(a);
     if (position_compare(p, a->mark_delete) <= 0 || !exists(a, p))
         return false;
     if (!position_equal(p, segments_next(a->segments, a->mark_delete)))
