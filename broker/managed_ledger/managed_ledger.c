@@ -200,6 +200,9 @@ static void closed(struct ledger_call *call, enum err err, struct ledger *l)
     int64_t entries = l ? ledger_last_confirmed(l) + 1 : m->core.entries;
     int64_t bytes = l ? ledger_length(l) : m->core.bytes;
 
+    if (m->sealing)
+        ml_source_forget(m, m->core.ledger);
+    m->sealing = NULL;
     if (l)
         ledger_drop(&l);
     if (err && err_class(err) == CLASS_RETRY && !m->core.ending) {
@@ -240,8 +243,8 @@ static void do_close(struct ml_core *c)
 {
     struct managed_ledger *m = of_core(c);
 
-    ml_source_forget(m, c->ledger);
     m->close_tries = 0;
+    m->sealing = m->current;
     ml_hold(m);
     ledger_close(&m->current, &m->close_call);
 }

@@ -84,6 +84,7 @@ struct managed_ledger {
     bool quiet_saving;
 
     struct ledger *current; /* written to */
+    struct ledger *sealing; /* being closed: the client's, but it can be read */
     struct ledger *created; /* not listed yet */
     uint64_t current_since_us, roll_after_us;
     struct ledger_call create_call, close_call;

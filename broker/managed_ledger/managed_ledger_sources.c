@@ -50,6 +50,14 @@ static void make_room(struct managed_ledger *m)
     }
 }
 
+/* The handle that writes, or has just stopped to: it knows what is confirmed. */
+static struct ledger *writing(const struct managed_ledger *m, int64_t ledger)
+{
+    if (ledger != m->core.ledger)
+        return NULL;
+    return m->current ? m->current : m->sealing;
+}
+
 static struct ml_source *start(struct managed_ledger *m, int64_t ledger)
 {
     struct ml_source *s = mem_new(struct ml_source);
@@ -58,8 +66,8 @@ static struct ml_source *start(struct managed_ledger *m, int64_t ledger)
     s->ledger = ledger;
     s->call.done = opened;
     list_push_front(&m->sources, &s->node);
-    if (m->current && ledger == m->core.ledger) {
-        s->source = segment_source_of(m->current, false);
+    if (writing(m, ledger)) {
+        s->source = segment_source_of(writing(m, ledger), false);
     } else {
         ml_hold(m);
         segment_source_ledger(m->env->ledgers, ledger, &s->call);
@@ -72,7 +80,7 @@ struct ml_source *ml_source_for(struct managed_ledger *m, int64_t ledger)
     struct ml_source *s = find(m, ledger);
     const struct segment *segment = segments_find(&m->segments, ledger);
 
-    if (!s && segment->open && !m->current)
+    if (!s && segment->open && !writing(m, ledger))
         return NULL;
     if (!s) {
         make_room(m);
