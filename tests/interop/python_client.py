@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""python_client.py - what Apache's Python client can do with us, feature by feature."""
+import argparse
+import hashlib
+import os
+import sys
+import threading
+import time
+
+import pulsar
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import lgm  # noqa: E402
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--build", required=True)
+parser.add_argument("--messages", type=int, default=1000000)
+ARGS = parser.parse_args()
+EARLIEST = pulsar.InitialPosition.Earliest
+COMPRESSIONS = {"none": pulsar.CompressionType.NONE, "lz4": pulsar.CompressionType.LZ4,
+                "zlib": pulsar.CompressionType.ZLib, "zstd": pulsar.CompressionType.ZSTD,
+                "snappy": pulsar.CompressionType.SNAPPY}
+
+
+def client_of(server):
+    return pulsar.Client(server.url, operation_timeout_seconds=30,
+                         logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+
+
+def subscribe(client, topic, sub="sub", **kwargs):
+    return client.subscribe(topic, sub, initial_position=EARLIEST, **kwargs)
+
+
+def receive_all(consumer, n, ack=True):
+    got = []
+    for _ in range(n):
+        message = consumer.receive(timeout_millis=30000)
+        got.append(message)
+        if ack:
+            consumer.acknowledge(message)
+    return got
+
+
+def send_all(producer, payloads, **kwargs):
+    """Asynchronously, and waits for every acknowledgement; gives the message ids in order."""
+    ids, done, failed = [], threading.Event(), []
+    payloads = list(payloads)
+
+    def sent(result, message_id):
+        (ids if result == pulsar.Result.Ok else failed).append(message_id)
+        if len(ids) + len(failed) == len(payloads):
+            done.set()
+    for payload in payloads:
+        producer.send_async(payload, sent, **kwargs)
+    producer.flush()
+    assert done.wait(120) and not failed
+    return ids
+
+
+def plain(client, server):
+    consumer = subscribe(client, "plain")
+    producer = client.create_producer("plain", batching_enabled=False)
+    ids = [producer.send(f"message {i}".encode()) for i in range(500)]
+    got = receive_all(consumer, 500)
+    assert [m.data() for m in got] == [f"message {i}".encode() for i in range(500)]
+    assert [str(m.message_id()) for m in got] == [str(i) for i in ids]
+    assert producer.last_sequence_id() == 499
+
+
+def batched(client, server):
+    producer = client.create_producer("batched", batching_enabled=True,
+                                      batching_max_publish_delay_ms=5, block_if_queue_full=True)
+    wanted = [f"message {i}".encode() for i in range(20000)]
+    send_all(producer, wanted)
+    consumer = subscribe(client, "batched")
+    assert [m.data() for m in receive_all(consumer, 20000)] == wanted
+
+
+def each_compression(client, server):
+    for name, kind in COMPRESSIONS.items():
+        for batching in (False, True):
+            topic = f"compressed-{name}-{batching}"
+            producer = client.create_producer(topic, compression_type=kind, batching_enabled=batching,
+                                              block_if_queue_full=True)
+            wanted = [(f"{i} " * 500).encode() for i in range(200)]
+            send_all(producer, wanted)
+            assert [m.data() for m in receive_all(subscribe(client, topic), 200)] == wanted, topic
+
+
+def keys_and_properties(client, server):
+    for batching in (False, True):
+        topic = f"keys-{batching}"
+        producer = client.create_producer(topic, batching_enabled=batching)
+        for i in range(50):
+            producer.send(b"x", properties={"n": str(i), "of": "50", "snow": "☃"},
+                          partition_key=f"key-{i}", event_timestamp=1000 + i)
+        for i, m in enumerate(receive_all(subscribe(client, topic), 50)):
+            assert m.properties() == {"n": str(i), "of": "50", "snow": "☃"}
+            assert m.partition_key() == f"key-{i}" and m.event_timestamp() == 1000 + i
+            assert abs(m.publish_timestamp() / 1000 - time.time()) < 60
+    producer = client.create_producer("large-properties", batching_enabled=False)
+    many = {f"property-{i}": "v" * 10 for i in range(10000)}
+    producer.send(b"x", properties=many)
+    assert receive_all(subscribe(client, "large-properties"), 1)[0].properties() == many
+
+
+def chunked_20_mib(client, server):
+    producer = client.create_producer("chunked", chunking_enabled=True, batching_enabled=False)
+    consumer = subscribe(client, "chunked")
+    wanted = [os.urandom(20 * 1024 * 1024) for _ in range(2)]
+    for payload in wanted:
+        producer.send(payload)
+    producer.send(b"small")
+    got = receive_all(consumer, 3)
+    assert [m.data() for m in got] == [*wanted, b"small"]
+
+
+def cumulative_ack_and_reconnect(client, server):
+    producer = client.create_producer("cumulative", batching_enabled=False)
+    for i in range(100):
+        producer.send(str(i).encode())
+    other = client_of(server)
+    consumer = subscribe(other, "cumulative")
+    got = receive_all(consumer, 100, ack=False)
+    consumer.acknowledge_cumulative(got[59])
+    other.close()
+    consumer = subscribe(client, "cumulative")
+    assert [m.data() for m in receive_all(consumer, 40)] == [str(i).encode() for i in range(60, 100)]
+
+
+def single_acks_leave_the_rest(client, server):
+    producer = client.create_producer("holes", batching_enabled=False)
+    for i in range(100):
+        producer.send(str(i).encode())
+    other = client_of(server)
+    consumer = subscribe(other, "holes")
+    got = receive_all(consumer, 100, ack=False)
+    for m in got[1::3]:
+        consumer.acknowledge(m)
+    other.close()
+    left = [str(i).encode() for i in range(100) if i % 3 != 1]
+    consumer = subscribe(client, "holes")
+    assert [m.data() for m in receive_all(consumer, len(left))] == left
+
+
+def redelivery(client, server):
+    producer = client.create_producer("again", batching_enabled=False)
+    for i in range(10):
+        producer.send(str(i).encode())
+    consumer = subscribe(client, "again")
+    first = receive_all(consumer, 10, ack=False)
+    consumer.acknowledge(first[0])
+    consumer.redeliver_unacknowledged_messages()
+    assert [m.data() for m in receive_all(consumer, 9)] == [str(i).encode() for i in range(1, 10)]
+
+
+def nothing_comes_twice(client, server):
+    producer = client.create_producer("once", batching_enabled=False)
+    producer.send(b"only")
+    consumer = subscribe(client, "once")
+    receive_all(consumer, 1)
+    try:
+        consumer.receive(timeout_millis=500)
+        raise AssertionError("a second message")
+    except pulsar.Timeout:
+        pass
+
+
+def unsubscribe_and_close(client, server):
+    producer = client.create_producer("gone", batching_enabled=False)
+    producer.send(b"before")
+    consumer = subscribe(client, "gone")
+    receive_all(consumer, 1)
+    consumer.unsubscribe()
+    consumer = client.subscribe("gone", "sub", initial_position=pulsar.InitialPosition.Latest)
+    producer.send(b"after")
+    assert receive_all(consumer, 1)[0].data() == b"after"
+    consumer.close()
+    producer.close()
+    client.create_producer("gone").close()
+
+
+def two_subscriptions_each_get_all(client, server):
+    a, b = subscribe(client, "fan", "a"), subscribe(client, "fan", "b")
+    producer = client.create_producer("fan")
+    wanted = [str(i).encode() for i in range(1000)]
+    send_all(producer, wanted)
+    assert [m.data() for m in receive_all(a, 1000)] == wanted
+    assert [m.data() for m in receive_all(b, 1000)] == wanted
+
+
+def refused(error, function):
+    began = time.monotonic()
+    try:
+        function()
+    except error as e:
+        assert time.monotonic() - began < 25, "answered by a timeout, not by the broker"
+        return str(e)
+    except Exception as e:
+        raise AssertionError(f"{type(e).__name__} {e} instead of {error.__name__}") from e
+    raise AssertionError(f"no {error.__name__}")
+
+
+def refusals_are_answers(client, server):
+    first = subscribe(client, "busy")
+    refused(pulsar.ConsumerBusy, lambda: subscribe(client_of(server), "busy"))
+    first.close()
+    named = client.create_producer("busy", producer_name="me")
+    refused(pulsar.ProducerBusy, lambda: client_of(server).create_producer("busy", producer_name="me"))
+    named.close()
+    refused(pulsar.TopicNotFound,
+            lambda: client.create_producer("persistent://no-tenant/no-namespace/t"))
+    refused(pulsar.PulsarException, lambda: client.subscribe(
+        "busy", "sub", consumer_type=pulsar.ConsumerType.KeyShared))
+    refused(pulsar.PulsarException, lambda: client.create_reader("busy", pulsar.MessageId.earliest))
+    refused(pulsar.PulsarException, lambda: client.create_producer("non-persistent://public/default/t"))
+
+
+def survives_kill_9(client, server):
+    """The client finds the restarted broker by itself; what it was told is stored, is."""
+    producer = client.create_producer("killed", batching_enabled=True, block_if_queue_full=True,
+                                      send_timeout_millis=0)
+    consumer = subscribe(client, "killed")
+    acked, stop = [], threading.Event()
+    lock = threading.Lock()
+
+    def publish():
+        i = 0
+        while not stop.is_set():
+            def sent(result, _id, n=i):
+                if result == pulsar.Result.Ok:
+                    with lock:
+                        acked.append(n)
+            producer.send_async(str(i).encode(), sent)
+            i += 1
+            time.sleep(0.0002)
+    thread = threading.Thread(target=publish)
+    thread.start()
+    for _ in range(3):
+        before = len(acked)
+        lgm.wait_until(lambda: len(acked) > before + 500, 60, "progress")
+        server.kill()
+        server.start()
+    before = len(acked)
+    lgm.wait_until(lambda: len(acked) > before + 500, 60, "progress")
+    stop.set()
+    thread.join()
+    producer.flush()
+    seen, order = set(), []
+    while len(seen) < len(acked) or not set(acked) <= seen:
+        m = consumer.receive(timeout_millis=30000)
+        consumer.acknowledge(m)
+        n = int(m.data())
+        if n not in seen:
+            order.append(n)
+        seen.add(n)
+    assert order == sorted(order), "first appearances out of order"
+
+
+def a_million_of_1_kib(client, server):
+    n = ARGS.messages
+    producer = client.create_producer("million", batching_enabled=True, block_if_queue_full=True,
+                                      batching_max_messages=1000, batching_max_publish_delay_ms=10,
+                                      batching_max_allowed_size_in_bytes=256 * 1024,
+                                      max_pending_messages=5000, send_timeout_millis=0)
+    consumer = subscribe(client, "million", receiver_queue_size=5000)
+    filler = os.urandom(1024 - 16).hex().encode()[:1024 - 16]
+    sent_sum, errors = hashlib.sha256(), []
+    began = time.monotonic()
+
+    def publish():
+        for i in range(n):
+            payload = b"%016d" % i + filler
+            sent_sum.update(payload)
+            producer.send_async(payload, lambda r, _: errors.append(r) if r != pulsar.Result.Ok else 0)
+        producer.flush()
+    thread = threading.Thread(target=publish)
+    thread.start()
+    got_sum = hashlib.sha256()
+    for i in range(n):
+        m = consumer.receive(timeout_millis=60000)
+        got_sum.update(m.data())
+        if i % 1000 == 999 or i == n - 1:
+            consumer.acknowledge_cumulative(m)
+    thread.join()
+    seconds = time.monotonic() - began
+    assert not errors and got_sum.digest() == sent_sum.digest()
+    print(f"      {n} messages of 1 KiB published, consumed and compared in {seconds:.1f} s, "
+          f"{n / seconds:.0f} a second")
+
+
+FEATURES = (plain, batched, each_compression, keys_and_properties, chunked_20_mib,
+            cumulative_ack_and_reconnect, single_acks_leave_the_rest, redelivery, nothing_comes_twice,
+            unsubscribe_and_close, two_subscriptions_each_get_all, refusals_are_answers,
+            survives_kill_9, a_million_of_1_kib)
+
+
+def main():
+    cases = lgm.Cases()
+    for feature in FEATURES:
+        def one(folder, feature=feature):
+            server = lgm.Standalone(ARGS.build, folder).start()
+            client = client_of(server)
+            try:
+                feature(client, server)
+            finally:
+                client.close()
+                server.stop()
+        cases.run(f"python {feature.__name__}", one)
+    cases.end()
+
+
+main()
