@@ -10,7 +10,8 @@
 #include "common/loop.h"
 #include "common/mem.h"
 
-#define RECORDS 4096u
+#define RECORDS   4096u
+#define FREE_KEPT 16u /* rings of ended threads: what they did last is worth a look, too */
 
 /* Written by one thread, read by a dump that may come at any moment: single fields are
  * whole, a record in the making may be half old. */
@@ -45,14 +46,20 @@ static void make_key(void)
     pthread_key_create(&at_thread_end, end_of_thread);
 }
 
+/* The oldest is at the end of the list, so the last free one found is taken. */
 static struct ring *find_free(void)
 {
-    for (struct ring *r = atomic_load(&rings); r; r = r->next) {
-        bool taken = false;
-        if (atomic_compare_exchange_strong(&r->taken, &taken, true))
-            return r;
-    }
-    return NULL;
+    unsigned n = 0;
+    struct ring *oldest = NULL;
+    for (struct ring *r = atomic_load(&rings); r; r = r->next)
+        if (!atomic_load(&r->taken)) {
+            oldest = r;
+            n++;
+        }
+    bool taken = false;
+    if (n <= FREE_KEPT || !atomic_compare_exchange_strong(&oldest->taken, &taken, true))
+        return NULL;
+    return oldest;
 }
 
 static struct ring *add_ring(void)

@@ -125,8 +125,8 @@ END_TEST
 
 START_TEST(numbers_are_whole_strings)
 {
-    static const char *const bad[] = {"", " 1", "1 ", "-1", "+1", "0x10", "1e3", "1.0",
-                                      "18446744073709551616", "abc"};
+    static const char *const bad[] = {
+        "", " 1", "1 ", "-1", "+1", "0x10", "1e3", "1.0", "18446744073709551616", "abc"};
     uint64_t u = 7;
     int64_t i;
     for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
@@ -174,8 +174,8 @@ static void expect_host(const char *text, const char *host, unsigned port)
 
 START_TEST(hosts_and_ports)
 {
-    static const char *const bad[] = {"host", ":80", "host:", "host:65536", "::1:80", "[]:80",
-                                      "[::1]80", "[::1", "host:-1", "[::1]:"};
+    static const char *const bad[] = {"host",  ":80",     "host:", "host:65536", "::1:80",
+                                      "[]:80", "[::1]80", "[::1",  "host:-1",    "[::1]:"};
     char *h;
     uint16_t p;
     expect_host("bookie-1:3181", "bookie-1", 3181);

@@ -31,8 +31,8 @@ END_TEST
 
 START_TEST(slabs_of_every_size)
 {
-    static const size_t sizes[] = {0, 1, 255, 256, 257, 65536, 65537, 1 << 20, (1 << 20) + 1,
-                                   5 << 20};
+    static const size_t sizes[] = {0,     1,     255,     256,           257,
+                                   65536, 65537, 1 << 20, (1 << 20) + 1, 5 << 20};
     const size_t before = slab_bytes_in_use();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct slab *s = slab_new(sizes[i]);

@@ -93,8 +93,8 @@ START_TEST(what_is_written_is_read)
     uint64_t size;
     start(_i);
     struct disk_file *f = opened("a", DISK_CREATE);
-    struct iovec iov[4] = {{(void *)(uintptr_t)"one", 3}, {NULL, 0}, {(void *)(uintptr_t)"two", 3},
-                           {NULL, 0}};
+    struct iovec iov[4] = {
+        {(void *)(uintptr_t) "one", 3}, {NULL, 0}, {(void *)(uintptr_t) "two", 3}, {NULL, 0}};
     ck_assert_ptr_eq(f->disk, disk);
     ck_assert_int_eq(disk->ops->write(f, 4, iov, 4), ERR_OK);
     ck_assert_int_eq(disk->ops->size(f, &size), ERR_OK);
@@ -211,7 +211,8 @@ START_TEST(storing_replaces_at_once)
 }
 END_TEST
 
-/* ---- the real one ----------------------------------------------------------------------------- */
+/* ---- the real one -----------------------------------------------------------------------------
+ */
 
 static struct captured captured;
 
@@ -238,8 +239,8 @@ END_TEST
 START_TEST(a_refused_direct_open_is_an_answer)
 {
     struct disk_file *f;
-    const enum err e = disk_real()->ops->open(disk_real(), "/proc/self/status",
-                                              DISK_READ | DISK_DIRECT, &f);
+    const enum err e =
+        disk_real()->ops->open(disk_real(), "/proc/self/status", DISK_READ | DISK_DIRECT, &f);
     ck_assert_int_eq(e, ERR_NOT_ALLOWED);
 }
 END_TEST
@@ -268,7 +269,8 @@ START_TEST(a_lock_is_held_by_one)
 }
 END_TEST
 
-/* ---- the fake one ----------------------------------------------------------------------------- */
+/* ---- the fake one -----------------------------------------------------------------------------
+ */
 
 START_TEST(a_crash_keeps_what_was_synced)
 {

@@ -23,8 +23,7 @@ START_TEST(a_line_is_time_level_name_and_fields)
 {
     capture_start(&captured);
     log_event(LOG_WARN, "ledger.failed", F_I64("ledger", -12), F_ERR(ERR_TIMEOUT),
-              F_U64("big", UINT64_MAX), F_F64("ratio", 0.5), F_ERRNO(ENOSPC),
-              F_STR("none", NULL));
+              F_U64("big", UINT64_MAX), F_F64("ratio", 0.5), F_ERRNO(ENOSPC), F_STR("none", NULL));
     log_event(LOG_INFO, "nothing.added");
     const char *text = capture_end(&captured);
     expect_match(text, "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z WARN ledger.failed "
@@ -41,7 +40,8 @@ START_TEST(a_value_cannot_break_a_line_or_forge_a_field)
               F_STR("f", "\xff\xc3\xa9"), F_STR("g", "a=b"));
     const char *text = capture_end(&captured);
     ck_assert_ptr_nonnull(strstr(text, " a=\"two words\" b=\"x\\nWARN forged z=1\" "));
-    ck_assert_ptr_nonnull(strstr(text, " c=\"say \\\"hi\\\" \\\\\" d=\"tab\\x09here\\x01\" e=\"\" "));
+    ck_assert_ptr_nonnull(
+        strstr(text, " c=\"say \\\"hi\\\" \\\\\" d=\"tab\\x09here\\x01\" e=\"\" "));
     ck_assert_ptr_nonnull(strstr(text, " f=\"\\xff\xc3\xa9\" g=\"a=b\" "));
     ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
 }

@@ -130,10 +130,8 @@ static void on_task(struct task *t)
 /* An own post never runs in the same stack, but in the same round; ends come last, once. */
 START_TEST(a_round_has_an_order)
 {
-    struct story s = {.loop = loop_new("round"),
-                      .task.run = on_task,
-                      .later.run = on_later,
-                      .end.run = on_end};
+    struct story s = {
+        .loop = loop_new("round"), .task.run = on_task, .later.run = on_later, .end.run = on_end};
     loop_post(s.loop, &s.task);
     loop_run(s.loop);
     ck_assert_str_eq(s.text, "()le");

@@ -1,0 +1,280 @@
+#include <arpa/inet.h>
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/http.h"
+#include "common/list.h"
+#include "common/mem.h"
+#include "common/tls.h"
+#include "tests/lib/suite.h"
+#include "tests/unit/common/certs.h"
+
+/* A server on a loop of its own; the test is a blocking client, plain or TLS (_i). */
+struct site {
+    struct loop *loop;
+    struct http_server *server;
+    struct tls *tls;
+    struct certs certs;
+    struct http_request *held; /* of /hold */
+    SSL_CTX *client;
+};
+
+static void echo(struct http_request *r)
+{
+    char text[4096];
+    const char *key = http_query(r, "key"), *none = http_query(r, "none");
+    const char *agent = http_header(r, "x-agent");
+    const struct view body = http_body(r);
+    snprintf(text, sizeof text, "%s %s key=%s none=%s agent=%s body=%.*s", http_method(r),
+             http_path(r), key ? key : "-", none ? none : "-", agent ? agent : "-", (int)body.len,
+             body.len ? (const char *)body.base : "");
+    http_add_header(r, "X-Added", "yes");
+    http_reply_text(r, 200, text);
+}
+
+static void on_request(void *ctx, struct http_request *r)
+{
+    struct site *s = ctx;
+    const char *path = http_path(r);
+    if (strcmp(path, "/hold") == 0)
+        s->held = r;
+    else if (strcmp(path, "/release") == 0) {
+        http_reply_text(s->held, 200, "held");
+        s->held = NULL;
+        http_reply(r, 204, NULL, (struct view){0});
+    } else if (strcmp(path, "/reason") == 0)
+        http_reply_reason(r, 409, "it \"has\" %d", 3);
+    else
+        echo(r);
+}
+
+static void open_site(void *ctx)
+{
+    struct site *s = ctx;
+    const struct http_conf conf = {.host = "127.0.0.1", .tls = s->tls, .body_max = 1000};
+    ck_assert_int_eq(http_open(&s->server, s->loop, &conf, on_request, s), ERR_OK);
+}
+
+static void close_site(void *ctx)
+{
+    struct site *s = ctx;
+    http_close(&s->server);
+    if (s->held) {
+        ck_assert_str_eq(http_method(s->held), "");
+        ck_assert_str_eq(http_path(s->held), "/");
+        http_reply_text(s->held, 200, "nobody hears this");
+    }
+    s->held = NULL;
+}
+
+static void site_start(struct site *s, int tls)
+{
+    *s = (struct site){.loop = loop_new("http")};
+    if (tls) {
+        certs_make(&s->certs);
+        const struct tls_conf conf = {.cert_file = s->certs.cert, .key_file = s->certs.key};
+        ck_assert_int_eq(tls_server(&s->tls, &conf), ERR_OK);
+        s->client = SSL_CTX_new(TLS_client_method());
+    }
+    loop_start(s->loop);
+    loop_call(s->loop, open_site, s);
+}
+
+static void site_stop(struct site *s)
+{
+    loop_call(s->loop, close_site, s);
+    loop_drop(&s->loop);
+    tls_drop(&s->tls);
+    SSL_CTX_free(s->client);
+    certs_remove(&s->certs);
+}
+
+struct wire {
+    int fd;
+    SSL *ssl;
+};
+
+static struct wire dial(struct site *s)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(http_port(s->server))};
+    struct wire w = {.fd = socket(AF_INET, SOCK_STREAM, 0)};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(connect(w.fd, (struct sockaddr *)&a, sizeof a), 0);
+    if (s->client) {
+        w.ssl = SSL_new(s->client);
+        SSL_set_fd(w.ssl, w.fd);
+        ck_assert_int_eq(SSL_connect(w.ssl), 1);
+    }
+    return w;
+}
+
+static void say(struct wire *w, const char *text)
+{
+    const int n =
+        w->ssl ? SSL_write(w->ssl, text, (int)strlen(text)) : (int)write(w->fd, text, strlen(text));
+    ck_assert_int_eq(n, (int)strlen(text));
+}
+
+/* All that comes until the server closes. */
+static char *hear(struct wire *w)
+{
+    static char text[65536];
+    size_t len = 0;
+    for (int n = 1; n > 0 && len<sizeof text - 1; len += n> 0 ? (size_t)n : 0)
+        n = w->ssl ? SSL_read(w->ssl, text + len, (int)(sizeof text - 1 - len))
+                   : (int)read(w->fd, text + len, sizeof text - 1 - len);
+    text[len] = '\0';
+    SSL_free(w->ssl);
+    close(w->fd);
+    return text;
+}
+
+static char *ask(struct site *s, const char *request)
+{
+    struct wire w = dial(s);
+    say(&w, request);
+    return hear(&w);
+}
+
+static void expect_in(const char *text, const char *part)
+{
+    ck_assert_msg(strstr(text, part) != NULL, "no \"%s\" in: %s", part, text);
+}
+
+START_TEST(a_request_is_seen_whole)
+{
+    struct site s;
+    site_start(&s, _i);
+    const char *got = ask(&s, "PUT /admin/v2/a%2Fb?key=x%20y&other=1 HTTP/1.1\r\nHost: h\r\n"
+                              "X-Agent: me\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody");
+    expect_in(got, "HTTP/1.1 200 ");
+    expect_in(got, "X-Added: yes\r\n");
+    expect_in(got, "Content-Type: text/plain; charset=utf-8\r\n");
+    expect_in(got, "\r\n\r\nPUT /admin/v2/a%2Fb key=x y none=- agent=me body=body");
+    got = ask(&s, "DELETE / HTTP/1.0\r\n\r\n");
+    expect_in(got, "DELETE / key=- none=- agent=- body=");
+    site_stop(&s);
+}
+END_TEST
+
+START_TEST(errors_are_json_with_a_reason)
+{
+    struct site s;
+    site_start(&s, _i);
+    const char *got = ask(&s, "GET /reason HTTP/1.0\r\n\r\n");
+    expect_in(got, " 409 ");
+    expect_in(got, "Content-Type: application/json\r\n");
+    expect_in(got, "\r\n\r\n{\"reason\":\"it \\\"has\\\" 3\"}");
+    site_stop(&s);
+}
+END_TEST
+
+struct glance {
+    struct site *site;
+    bool held;
+};
+
+static void look(void *ctx)
+{
+    struct glance *g = ctx;
+    g->held = g->site->held != NULL;
+}
+
+static void wait_until_held(struct site *s)
+{
+    for (struct glance g = {.site = s}; !g.held;)
+        loop_call(s->loop, look, &g);
+}
+
+START_TEST(an_answer_may_come_later)
+{
+    struct site s;
+    site_start(&s, _i);
+    struct wire first = dial(&s), gone = dial(&s);
+    say(&first, "GET /hold HTTP/1.0\r\n\r\n");
+    wait_until_held(&s);
+    expect_in(ask(&s, "GET /release HTTP/1.0\r\n\r\n"), " 204 ");
+    expect_in(hear(&first), "held");
+    say(&gone, "GET /hold HTTP/1.0\r\n\r\n");
+    wait_until_held(&s);
+    site_stop(&s);
+    hear(&gone);
+}
+END_TEST
+
+/* A client that leaves before its answer costs nothing but the answer. */
+START_TEST(a_client_may_leave_first)
+{
+    struct site s;
+    site_start(&s, _i);
+    struct wire w = dial(&s);
+    say(&w, "GET /hold HTTP/1.0\r\n\r\n");
+    wait_until_held(&s);
+    SSL_free(w.ssl);
+    close(w.fd);
+    expect_in(ask(&s, "GET /other HTTP/1.0\r\n\r\n"), " 200 ");
+    expect_in(ask(&s, "GET /release HTTP/1.0\r\n\r\n"), " 204 ");
+    site_stop(&s);
+}
+END_TEST
+
+START_TEST(what_is_too_big_is_refused)
+{
+    struct site s;
+    site_start(&s, _i);
+    char *request = mem_alloc(80000);
+    snprintf(request, 80000, "POST / HTTP/1.0\r\nContent-Length: 1001\r\n\r\n");
+    expect_in(ask(&s, request), " 413 ");
+    const char *got = ask(&s, "BLURB / HTTP/1.0\r\n\r\n");
+    expect_in(got, " 501 ");
+    mem_free(request);
+    site_stop(&s);
+}
+END_TEST
+
+START_TEST(segments_are_decoded)
+{
+    static const char *const bad[] = {"a%00b", "%", "%1", "%zz", "%2"};
+    char *text = http_decode("my%2Ftopic+x%C3%a9");
+    ck_assert_str_eq(text, "my/topic+x\xc3\xa9");
+    mem_free(text);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_ptr_null(http_decode(bad[i]));
+}
+END_TEST
+
+static void open_taken(void *ctx)
+{
+    struct site *s = ctx;
+    struct http_server *other = NULL;
+    const struct http_conf conf = {.host = "127.0.0.1", .port = http_port(s->server)};
+    ck_assert_int_eq(http_open(&other, s->loop, &conf, on_request, s), ERR_IO);
+}
+
+START_TEST(a_taken_port_is_an_error)
+{
+    struct site s;
+    site_start(&s, 0);
+    loop_call(s.loop, open_taken, &s);
+    site_stop(&s);
+}
+END_TEST
+
+int main(void)
+{
+    return suite_run("http", (suite_case[]){
+                                 SUITE_LOOP(a_request_is_seen_whole, 2),
+                                 SUITE_LOOP(errors_are_json_with_a_reason, 2),
+                                 SUITE_LOOP(an_answer_may_come_later, 2),
+                                 SUITE_LOOP(a_client_may_leave_first, 2),
+                                 SUITE_LOOP(what_is_too_big_is_refused, 2),
+                                 SUITE_CASE(segments_are_decoded),
+                                 SUITE_CASE(a_taken_port_is_an_error),
+                                 {0},
+                             });
+}
