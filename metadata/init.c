@@ -97,8 +97,8 @@ static struct json_object *bundles_of(uint32_t n)
     char text[16];
 
     for (uint32_t i = 0; i <= n; i++) {
-        uint64_t at = i < n ? i * share : UINT32_MAX;
-        snprintf(text, sizeof text, "0x%08" PRIx64, at);
+        uint32_t at = i < n ? (uint32_t)(i * share) : UINT32_MAX;
+        snprintf(text, sizeof text, "0x%08" PRIx32, at);
         json_object_array_add(list, json_object_new_string(text));
     }
     json_object_object_add(bundles, "boundaries", list);

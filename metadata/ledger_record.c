@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "metadata/record_check.h"
 #include "metadata/records.h"
 #include "metadata/text_proto.h"
 #include "proto/wire.h"
@@ -255,7 +256,7 @@ enum err ledger_record_read(struct view value, Bookkeeper__LedgerMetadataFormat 
     if (version != '2' && version != '3')
         return ERR_UNSUPPORTED_VERSION;
     e = version == '2' ? read_text(&r, &m) : read_bytes(&r, &m);
-    if (!e && !is_sound(m))
+    if (!e && (!is_sound(m) || !record_survives(&m->base)))
         e = ERR_MALFORMED;
     if (e) {
         bookkeeper__ledger_metadata_format__free_unpacked(m, NULL);

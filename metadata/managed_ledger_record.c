@@ -1,5 +1,6 @@
 #include <stdbool.h>
 
+#include "metadata/record_check.h"
 #include "metadata/records.h"
 #include "proto/compress.h"
 #include "proto/wire.h"
@@ -47,6 +48,10 @@ static enum err read_message(const ProtobufCMessageDescriptor *type, struct view
     *out = protobuf_c_message_unpack(type, NULL, value.len,
                                      value.len ? value.base : (const uint8_t *)"");
     slice_drop(&plain);
+    if (*out && !record_survives(*out)) {
+        protobuf_c_message_free_unpacked(*out, NULL);
+        *out = NULL;
+    }
     return *out ? ERR_OK : ERR_MALFORMED;
 }
 

@@ -129,6 +129,18 @@ START_TEST(hostile_wrappings_are_refused)
 }
 END_TEST
 
+/* Field number 0 in a tag of two bytes, at the top and inside a ledger. */
+START_TEST(what_could_not_be_read_again_is_refused)
+{
+    static const struct view all[] = {{(const uint8_t *)"\x80\x00\x00", 3},
+                                      {(const uint8_t *)"\x0a\x05\x08\x05\x80\x00\x00", 7}};
+    ManagedLedger__ManagedLedgerInfo *m;
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        ck_assert_int_eq(managed_ledger_record_read(all[i], &m), ERR_MALFORMED);
+}
+END_TEST
+
 /* ---- bookies -------------------------------------------------------------------------------- */
 
 START_TEST(bookies_say_where_they_are)
@@ -290,6 +302,7 @@ int main(void)
                                                           COMPRESS_SNAPPY + 1),
                                                SUITE_CASE(compressed_cursors_are_read),
                                                SUITE_CASE(hostile_wrappings_are_refused),
+                                               SUITE_CASE(what_could_not_be_read_again_is_refused),
                                                SUITE_CASE(bookies_say_where_they_are),
                                                SUITE_CASE(bookie_bytes_are_bookkeepers),
                                                SUITE_CASE(old_bookies_are_their_ids),
