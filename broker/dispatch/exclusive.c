@@ -4,6 +4,9 @@
 
 enum { SCALE = 16 };
 
+/* No client has so many; it only keeps the arithmetic from overflowing. */
+#define PERMITS_MAX ((int64_t)1 << 40)
+
 static void check(const struct exclusive *x)
 {
     assert(x->out <= x->out_max);
@@ -73,7 +76,8 @@ void exclusive_left(struct exclusive *x)
 
 void exclusive_flow(struct exclusive *x, uint32_t permits)
 {
-    x->permits += permits;
+    if (x->permits < PERMITS_MAX)
+        x->permits += permits;
     step(x);
 }
 

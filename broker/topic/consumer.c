@@ -36,6 +36,12 @@ static void acked(struct cursor_ack_call *call, enum err err)
     topic_consumer_answer(container_of(call, struct consumer_ask, ack), err);
 }
 
+/* Nobody may acknowledge what was not published yet. */
+static struct position at_most(struct position p, struct position end)
+{
+    return position_compare(p, end) < 0 ? p : end;
+}
+
 static void ack(struct topic_consumer *c, struct consumer_ask *a)
 {
     struct cursor *cursor = c->subscription->cursor;
@@ -43,7 +49,8 @@ static void ack(struct topic_consumer *c, struct consumer_ask *a)
 
     a->ack.done = acked;
     if (a->kind == ASK_ACK_UPTO)
-        cursor_ack_upto(cursor, a->at[0], call);
+        cursor_ack_upto(cursor, at_most(a->at[0], managed_ledger_max_readable(c->guest.topic->ml)),
+                        call);
     else
         cursor_ack(cursor, a->at, a->n, call);
     if (!call)

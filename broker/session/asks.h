@@ -1,0 +1,11 @@
+/* asks.h - what a session asks of its consumers, and what it delivers for them. */
+#ifndef BROKER_SESSION_ASKS_H
+#define BROKER_SESSION_ASKS_H
+
+#include "broker/session/session.h"
+
+void session_forget_consumer(struct session *s, struct handle *h);
+void session_answered(struct topic_consumer *c, struct consumer_ask *a);
+void session_deliver(struct topic_consumer *c, struct delivery *d);
+
+#endif

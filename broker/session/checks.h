@@ -1,0 +1,14 @@
+/* checks.h - what PRODUCER and SUBSCRIBE are asked before anything is made for them. */
+#ifndef BROKER_SESSION_CHECKS_H
+#define BROKER_SESSION_CHECKS_H
+
+#include "broker/session/session.h"
+#include "metadata/paths.h"
+
+/* Name, kind, and authorization; *name is given on ERR_OK, *why is a sentence otherwise. */
+MUST_CHECK enum err checks_topic(struct session *s, const char *topic, enum action action,
+                                 struct topic_name *name, const char **why);
+/* NULL, or why not.  Plain bytes and strings need no schema to be kept. */
+const char *checks_schema(const Pulsar__Proto__Schema *schema);
+
+#endif

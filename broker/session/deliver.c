@@ -1,0 +1,61 @@
+/* MESSAGE: from a delivery to frames, as fast as the connection takes them. */
+#include "broker/session/asks.h"
+#include "broker/session/reply.h"
+
+static struct slice front_of(const struct handle *h, const struct delivery *d,
+                             const struct delivery_item *item)
+{
+    Pulsar__Proto__MessageIdData id = PULSAR__PROTO__MESSAGE_ID_DATA__INIT;
+    Pulsar__Proto__CommandMessage m = PULSAR__PROTO__COMMAND_MESSAGE__INIT;
+
+    id.ledgerid = (uint64_t)item->at.ledger;
+    id.entryid = (uint64_t)item->at.entry;
+    id.has_partition = true;
+    id.partition = h->partition;
+    m.consumer_id = h->id;
+    m.message_id = &id;
+    m.has_consumer_epoch = d->has_epoch;
+    m.consumer_epoch = d->epoch;
+    REPLY(base, MESSAGE, message, m);
+    return command_front(&base, item->magic.len + item->body.len);
+}
+
+static void write_out(struct session *s, const struct handle *h, struct delivery *d)
+{
+    for (unsigned i = 0; i < d->n; i++) {
+        struct delivery_item *item = &d->item[i];
+        conn_send(s->conn, front_of(h, d, item));
+        if (item->magic.len > 0)
+            conn_send(s->conn, item->magic);
+        conn_send(s->conn, item->body);
+        item->magic = item->body = (struct slice){0};
+    }
+}
+
+static bool takes_more(const struct session *s)
+{
+    return !s->conn || conn_waiting(s->conn) <= WRITE_HIGH;
+}
+
+/* For a consumer that the client does not know any more it is dropped. */
+void session_deliver(struct topic_consumer *c, struct delivery *d)
+{
+    struct handle *h = &container_of(c, struct session_consumer, guest)->handle;
+    struct session *s = h->session;
+
+    if (s->conn && h->state == HANDLE_READY)
+        write_out(s, h, d);
+    if (takes_more(s))
+        topic_consumer_delivered(c, d);
+    else
+        list_push_back(&s->undelivered, &d->node);
+}
+
+/* The feeds may go on: the connection has room again, or is gone. */
+void session_undelivered_go(struct session *s)
+{
+    for (struct list_node *n; (n = list_pop_front(&s->undelivered));) {
+        struct delivery *d = list_entry(n, struct delivery, node);
+        topic_consumer_delivered(d->consumer, d);
+    }
+}

@@ -1,0 +1,63 @@
+/* CONNECT, PING, PONG. */
+#include <stdio.h>
+
+#include "broker/broker.h"
+#include "broker/metrics.h"
+#include "broker/session/reply.h"
+#include "broker/session/rules.h"
+#include "common/log.h"
+
+static void reply_connected(struct session *s, int32_t version)
+{
+    Pulsar__Proto__CommandConnected ok = PULSAR__PROTO__COMMAND_CONNECTED__INIT;
+    Pulsar__Proto__FeatureFlags flags = PULSAR__PROTO__FEATURE_FLAGS__INIT;
+
+    flags.has_supports_get_partitioned_metadata_without_auto_creation = true;
+    flags.supports_get_partitioned_metadata_without_auto_creation = true;
+    ok.server_version = "Pulsar Server (LGM " LGM_VERSION ")";
+    ok.has_protocol_version = true;
+    ok.protocol_version = version;
+    ok.has_max_message_size = true;
+    ok.max_message_size = (int32_t)session_env(s)->conf->max_message_size;
+    ok.feature_flags = &flags;
+    REPLY(base, CONNECTED, connected, ok);
+    session_send(s, &base);
+}
+
+static bool is_one_too_many(const struct session *s)
+{
+    int64_t max = session_env(s)->conf->max_connections;
+    return max > 0 && metric_get(&session_env(s)->metrics->connections) > max;
+}
+
+enum err on_connect(struct session *s, const struct command *c)
+{
+    const Pulsar__Proto__CommandConnect *connect = c->base->connect;
+    int32_t version = connect->protocol_version;
+
+    if (is_one_too_many(s)) {
+        reply_error(s, REPLY_NO_REQUEST, err_to_pulsar(ERR_NOT_ALLOWED),
+                    "the broker has as many connections as it may have");
+        session_finish(s);
+        return ERR_OK;
+    }
+    s->state = SESSION_READY;
+    metric_add(&session_env(s)->metrics->connects, 1);
+    log_event(LOG_DEBUG, "session.connected", F_STR("peer", conn_peer(s->conn)),
+              F_STR("client", connect->client_version), F_I64("version", version));
+    reply_connected(s, version < PROTOCOL_VERSION ? version : PROTOCOL_VERSION);
+    return ERR_OK;
+}
+
+enum err on_ping(struct session *s, const struct command *c)
+{
+    (void)c;
+    reply_pong(s);
+    return ERR_OK;
+}
+
+enum err on_pong(struct session *s, const struct command *c)
+{
+    (void)s, (void)c; /* any frame is a sign of life: it was noted */
+    return ERR_OK;
+}

@@ -1,0 +1,225 @@
+/* PRODUCER, CLOSE_PRODUCER, and what the topic says of a producer. */
+#include "broker/broker.h"
+#include "broker/policy/topic_facts.h"
+#include "broker/session/checks.h"
+#include "broker/session/reply.h"
+#include "broker/session/rules.h"
+
+static struct session_producer *of_handle(struct handle *h)
+{
+    return container_of(h, struct session_producer, handle);
+}
+
+static struct session_producer *of_guest(struct guest *g)
+{
+    return container_of(topic_producer_of(g), struct session_producer, guest);
+}
+
+static void producer_free(struct session_producer *p)
+{
+    mem_free(p->guest.name);
+    mem_free(p->handle.topic);
+    mem_free(p);
+}
+
+/* ---- what the topic says ---- */
+
+static void reply_producer_success(struct session_producer *p, uint64_t request)
+{
+    Pulsar__Proto__CommandProducerSuccess ok = PULSAR__PROTO__COMMAND_PRODUCER_SUCCESS__INIT;
+
+    ok.request_id = request;
+    ok.producer_name = p->guest.name;
+    ok.has_last_sequence_id = true;
+    ok.last_sequence_id = -1;
+    ok.has_schema_version = true; /* empty: none */
+    ok.has_producer_ready = true;
+    ok.producer_ready = true;
+    REPLY(base, PRODUCER_SUCCESS, producer_success, ok);
+    session_send(p->handle.session, &base);
+}
+
+static void on_opened(struct guest *g, enum err err, const char *why)
+{
+    struct session_producer *p = of_guest(g);
+    struct handle *h = &p->handle;
+
+    if (h->state != HANDLE_OPENING)
+        return; /* closed meanwhile: that was answered */
+    if (err) {
+        reply_error(h->session, h->open_request, reply_code_open(err), why);
+        handle_remove(&h->session->producers, h);
+        guest_close(g);
+        return;
+    }
+    h->state = HANDLE_READY;
+    reply_producer_success(p, h->open_request);
+}
+
+static void reply_gone(struct handle *h)
+{
+    Pulsar__Proto__CommandCloseProducer gone = PULSAR__PROTO__COMMAND_CLOSE_PRODUCER__INIT;
+
+    gone.producer_id = h->id;
+    gone.request_id = REPLY_NO_REQUEST;
+    REPLY(base, CLOSE_PRODUCER, close_producer, gone);
+    session_send(h->session, &base);
+}
+
+static void on_go(struct guest *g)
+{
+    struct handle *h = &of_guest(g)->handle;
+
+    if (h->state != HANDLE_READY)
+        return;
+    h->state = HANDLE_SENT_AWAY;
+    reply_gone(h);
+    guest_close(g);
+}
+
+static void on_check(struct guest *g)
+{
+    handle_check(&of_guest(g)->handle);
+}
+
+static void on_ended(struct guest *g)
+{
+    struct session_producer *p = of_guest(g);
+    struct session *s = p->handle.session;
+
+    if (handle_ended(&p->handle)) {
+        s->handles--;
+        producer_free(p);
+    }
+    session_let_go(s);
+}
+
+static const struct topic_producer_front front = {
+    .guest = {.opened = on_opened, .go = on_go, .check = on_check, .ended = on_ended},
+    .published = session_published,
+};
+
+/* ---- PRODUCER ---- */
+
+/* What is not there yet is said so, before anything is made. */
+static const char *refusal(const Pulsar__Proto__CommandProducer *p)
+{
+    if (p->producer_access_mode != PULSAR__PROTO__PRODUCER_ACCESS_MODE__Shared)
+        return "producers with exclusive access are not supported yet";
+    if (p->txn_enabled)
+        return "transactions are not supported yet";
+    if (p->initial_subscription_name && *p->initial_subscription_name)
+        return "an initial subscription is not supported yet";
+    return checks_schema(p->schema);
+}
+
+static enum err check(struct session *s, const Pulsar__Proto__CommandProducer *p,
+                      struct topic_name *name, const char **why)
+{
+    TRY(checks_topic(s, p->topic, ACTION_PRODUCE, name, why));
+    *why = refusal(p);
+    if (!*why && s->handles >= HANDLES_MAX)
+        *why = "too many producers and consumers on one connection";
+    if (!*why)
+        return ERR_OK;
+    topic_name_drop(name);
+    return ERR_NOT_ALLOWED;
+}
+
+static void open_producer(struct session *s, const Pulsar__Proto__CommandProducer *c,
+                          const struct topic_name *name)
+{
+    struct session_producer *p = mem_new(struct session_producer);
+    bool named = c->producer_name && *c->producer_name;
+
+    p->handle.id = c->producer_id;
+    p->handle.guest = &p->guest.guest;
+    p->handle.open_request = c->request_id;
+    p->handle.topic = mem_string(name->full);
+    p->handle.partition = name->partition;
+    p->epoch = c->epoch;
+    p->guest.name = named ? mem_string(c->producer_name) : NULL;
+    p->guest.guest = (struct guest){
+        .front_ops = &front.guest,
+        .front = session_env(s)->home,
+        .topics = topics_of(session_env(s)->topics, p->handle.topic),
+        .topic_name = p->handle.topic,
+        .create = true,
+        .session = s->id,
+    };
+    receipts_init(&p->receipts, session_sent);
+    handle_add(s, &s->producers, &p->handle);
+    topic_producer_open(&p->guest);
+}
+
+/* Takes it out of the client's sight: its id and, since posts keep their order, its name are
+ * free for whatever the client asks next. */
+static void forget(struct session *s, struct handle *h)
+{
+    struct session_producer *p = of_handle(h);
+
+    handle_remove(&s->producers, h);
+    guest_close(h->guest);
+    if (h->ended) {
+        s->handles--;
+        producer_free(p);
+    }
+}
+
+enum err on_producer(struct session *s, const struct command *c)
+{
+    const Pulsar__Proto__CommandProducer *p = c->base->producer;
+    struct handle *old = handle_find(s->producers, p->producer_id);
+    struct topic_name name;
+    const char *why;
+
+    if (old && old->state == HANDLE_OPENING) {
+        reply_error(s, p->request_id, reply_code_open(ERR_NOT_READY),
+                    "this producer is being created");
+        return ERR_OK;
+    }
+    if (old && old->state == HANDLE_READY && p->epoch <= of_handle(old)->epoch) {
+        reply_producer_success(of_handle(old), p->request_id);
+        return ERR_OK;
+    }
+    if (old)
+        forget(s, old);
+    enum err err = check(s, p, &name, &why);
+    if (err) {
+        reply_error(s, p->request_id, reply_code_open(err), why);
+        return ERR_OK;
+    }
+    open_producer(s, p, &name);
+    topic_name_drop(&name);
+    return ERR_OK;
+}
+
+/* ---- CLOSE_PRODUCER ---- */
+
+enum err on_close_producer(struct session *s, const struct command *c)
+{
+    const Pulsar__Proto__CommandCloseProducer *close = c->base->close_producer;
+    struct handle *h = handle_find(s->producers, close->producer_id);
+
+    if (!h || h->ended) {
+        if (h)
+            forget(s, h);
+        reply_success(s, close->request_id);
+        return ERR_OK;
+    }
+    if (h->state == HANDLE_OPENING)
+        reply_error(s, h->open_request, reply_code_open(ERR_NOT_READY),
+                    "closed before it was created");
+    h->answer_close = true; /* once what it published is stored */
+    h->close_request = close->request_id;
+    forget(s, h);
+    return ERR_OK;
+}
+
+void session_producers_leave(struct session *s)
+{
+    struct handle *h, *next;
+
+    HASH_ITER(hh, s->producers, h, next)
+        forget(s, h);
+}

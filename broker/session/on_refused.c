@@ -1,0 +1,104 @@
+/* What is known but not there yet: refused with a sentence, in the form that the asker's
+ * client understands as the end of its request (clients.md 2). */
+#include "broker/session/reply.h"
+#include "broker/session/rules.h"
+
+#define TYPE(t)     PULSAR__PROTO__BASE_COMMAND__TYPE__##t
+#define NOT_ALLOWED PULSAR__PROTO__SERVER_ERROR__NotAllowedError
+#define TRANSACTIONS (char *)(uintptr_t)"transactions are not supported yet"
+#define SCHEMAS      (char *)(uintptr_t)"schemas are not supported yet"
+
+/* The answers of one shape: request id, error, message under their usual names. */
+#define ANSWER(s_, request_, Struct_, INIT_, TYPE_, member_, error_, message_, why_)               \
+    do {                                                                                           \
+        Pulsar__Proto__##Struct_ r = PULSAR__PROTO__##INIT_##__INIT;                               \
+        r.request_id = (request_);                                                                 \
+        r.has_##error_ = true;                                                                     \
+        r.error_ = NOT_ALLOWED;                                                                    \
+        r.message_ = why_;                                                                         \
+        REPLY(base, TYPE_, member_, r);                                                            \
+        session_send(s_, &base);                                                                   \
+    } while (0)
+
+static void refuse_with_error(struct session *s, uint64_t request, const char *why)
+{
+    reply_error(s, request, NOT_ALLOWED, why);
+}
+
+static void refuse_transaction(struct session *s, const Pulsar__Proto__BaseCommand *c)
+{
+    switch (c->type) {
+    case TYPE(NEW_TXN):
+        ANSWER(s, c->newtxn->request_id, CommandNewTxnResponse, COMMAND_NEW_TXN_RESPONSE,
+               NEW_TXN_RESPONSE, newtxnresponse, error, message, TRANSACTIONS);
+        break;
+    case TYPE(ADD_PARTITION_TO_TXN):
+        ANSWER(s, c->addpartitiontotxn->request_id, CommandAddPartitionToTxnResponse,
+               COMMAND_ADD_PARTITION_TO_TXN_RESPONSE, ADD_PARTITION_TO_TXN_RESPONSE,
+               addpartitiontotxnresponse, error, message, TRANSACTIONS);
+        break;
+    case TYPE(ADD_SUBSCRIPTION_TO_TXN):
+        ANSWER(s, c->addsubscriptiontotxn->request_id, CommandAddSubscriptionToTxnResponse,
+               COMMAND_ADD_SUBSCRIPTION_TO_TXN_RESPONSE, ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+               addsubscriptiontotxnresponse, error, message, TRANSACTIONS);
+        break;
+    case TYPE(END_TXN):
+        ANSWER(s, c->endtxn->request_id, CommandEndTxnResponse, COMMAND_END_TXN_RESPONSE,
+               END_TXN_RESPONSE, endtxnresponse, error, message, TRANSACTIONS);
+        break;
+    case TYPE(END_TXN_ON_PARTITION):
+        ANSWER(s, c->endtxnonpartition->request_id, CommandEndTxnOnPartitionResponse,
+               COMMAND_END_TXN_ON_PARTITION_RESPONSE, END_TXN_ON_PARTITION_RESPONSE,
+               endtxnonpartitionresponse, error, message, TRANSACTIONS);
+        break;
+    case TYPE(END_TXN_ON_SUBSCRIPTION):
+        ANSWER(s, c->endtxnonsubscription->request_id, CommandEndTxnOnSubscriptionResponse,
+               COMMAND_END_TXN_ON_SUBSCRIPTION_RESPONSE, END_TXN_ON_SUBSCRIPTION_RESPONSE,
+               endtxnonsubscriptionresponse, error, message, TRANSACTIONS);
+        break;
+    default:
+        ANSWER(s, c->tcclientconnectrequest->request_id, CommandTcClientConnectResponse,
+               COMMAND_TC_CLIENT_CONNECT_RESPONSE, TC_CLIENT_CONNECT_RESPONSE,
+               tcclientconnectresponse, error, message, TRANSACTIONS);
+    }
+}
+
+enum err on_refused(struct session *s, const struct command *command)
+{
+    const Pulsar__Proto__BaseCommand *c = command->base;
+
+    switch (c->type) {
+    case TYPE(SEEK):
+        refuse_with_error(s, c->seek->request_id, "seek is not supported yet");
+        break;
+    case TYPE(GET_TOPICS_OF_NAMESPACE):
+        refuse_with_error(s, c->gettopicsofnamespace->request_id,
+                          "listing the topics of a namespace is not supported yet");
+        break;
+    case TYPE(WATCH_TOPIC_LIST):
+        refuse_with_error(s, c->watchtopiclist->request_id,
+                          "watching the topics of a namespace is not supported yet");
+        break;
+    case TYPE(WATCH_TOPIC_LIST_CLOSE):
+        refuse_with_error(s, c->watchtopiclistclose->request_id, "there is no such watcher");
+        break;
+    case TYPE(CONSUMER_STATS):
+        ANSWER(s, c->consumerstats->request_id, CommandConsumerStatsResponse,
+               COMMAND_CONSUMER_STATS_RESPONSE, CONSUMER_STATS_RESPONSE, consumerstatsresponse,
+               error_code, error_message,
+               (char *)(uintptr_t)"statistics of consumers are not supported yet");
+        break;
+    case TYPE(GET_SCHEMA):
+        ANSWER(s, c->getschema->request_id, CommandGetSchemaResponse, COMMAND_GET_SCHEMA_RESPONSE,
+               GET_SCHEMA_RESPONSE, getschemaresponse, error_code, error_message, SCHEMAS);
+        break;
+    case TYPE(GET_OR_CREATE_SCHEMA):
+        ANSWER(s, c->getorcreateschema->request_id, CommandGetOrCreateSchemaResponse,
+               COMMAND_GET_OR_CREATE_SCHEMA_RESPONSE, GET_OR_CREATE_SCHEMA_RESPONSE,
+               getorcreateschemaresponse, error_code, error_message, SCHEMAS);
+        break;
+    default:
+        refuse_transaction(s, c);
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,160 @@
+/* session.h - one client connection: frames in, commands to their handlers, answers out.
+ *
+ *   conn -> session_frame -> rules (welcome now?) -> on_*.c -> topic_producer, topic_consumer
+ *                                                      \-> reply.h -> conn
+ *   NEW --CONNECT--> READY --> ENDED (the connection is gone; waits for its guests to end)
+ *
+ * A session lives on the loop where its connection was accepted; topics live on theirs.  It
+ * talks to them through guests only (topic/guest.h), which it owns as handles by the ids that
+ * its client gave them.
+ *
+ * Memory:  a command and its strings live in the loop's arena until its handler returns.
+ * Threads: the session's loop.
+ * Limits:  PUBLISHES: past publish_cap bytes under way of this connection it is not read until
+ *          half of them are stored.  That is the last resort: it also stops its acks.  A single
+ *          producer is held back much earlier, by itself (topic/producer.h).
+ *          HANDLES_MAX producers and consumers; an arena of ARENA_MAX a command.
+ */
+#ifndef BROKER_SESSION_SESSION_H
+#define BROKER_SESSION_SESSION_H
+
+#include <uthash.h>
+
+#include "broker/session/receipts.h"
+#include "broker/session/sessions.h"
+#include "broker/topic/consumer.h"
+#include "broker/topic/producer.h"
+#include "common/arena.h"
+#include "common/conn.h"
+#include "proto/command.h"
+#include "proto/frame.h"
+
+enum { HANDLES_MAX = 65536, ARENA_MAX = 16 * 1024 * 1024, WRITE_HIGH = 4 * 1024 * 1024 };
+enum { PROTOCOL_VERSION = 21 };
+
+enum session_state { SESSION_NEW, SESSION_READY, SESSION_ENDED };
+
+/* A SEND under way. */
+struct sending {
+    struct publish publish;
+    struct receipt receipt;
+    struct session_producer *producer;
+    uint64_t sequence, highest; /* as they came */
+    enum err err;               /* the outcome */
+    const char *why;            /* constant; NULL: nothing is answered */
+    struct sending *next;       /* in the pool */
+};
+
+struct sessions {
+    struct sessions_env env;
+    struct list_node all;
+    struct arena *arena;
+    struct sending *pool;
+    unsigned pooled;
+    unsigned lookups;
+    uint64_t next_id;
+    size_t publish_cap;
+    bool closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+enum handle_state {
+    HANDLE_OPENING,
+    HANDLE_READY,
+    HANDLE_LEAVING,  /* no longer under its id: the client closed it, or opening failed */
+    HANDLE_SENT_AWAY /* the topic closed it: stays under its id, so that what was under way from
+                        the client can be told from nonsense */
+};
+
+/* What a producer and a consumer have in common. */
+struct handle {
+    struct session *session;
+    struct guest *guest; /* the one it embeds */
+    enum handle_state state;
+    bool ended; /* its guest has */
+    uint64_t id; /* the client's */
+    UT_hash_handle hh;
+    uint64_t open_request, close_request;
+    bool answer_close;
+    char *topic;
+    int32_t partition;
+    struct list_node checking; /* session.checking */
+};
+
+struct session_producer {
+    struct handle handle;
+    struct topic_producer guest;
+    uint64_t epoch;
+    struct receipts receipts;
+};
+
+struct session_consumer {
+    struct handle handle;
+    struct topic_consumer guest;
+    char *subscription;
+};
+
+struct session {
+    struct sessions *home;
+    struct list_node node;
+    struct conn *conn; /* NULL once ENDED */
+    enum session_state state;
+    uint64_t id;
+    unsigned refs; /* guests, lookups, and the one who is in a callback */
+    struct principal principal;
+
+    struct timer tick; /* keep-alive */
+    uint64_t heard_at, pinged_at;
+    size_t unsent; /* at the last tick */
+    struct timer check_due;
+    struct list_node checking; /* handle.checking: others ask whether we live */
+
+    struct handle *producers, *consumers; /* by id */
+    unsigned handles;
+    size_t publishing;
+    bool paused;
+    struct list_node undelivered; /* deliveries that the connection has not taken */
+};
+
+/* One command as its handler gets it; all of it is borrowed. */
+struct command {
+    const Pulsar__Proto__BaseCommand *base;
+    struct frame frame;
+    struct slice bytes; /* the whole frame: part of it to keep */
+};
+
+static inline const struct sessions_env *session_env(const struct session *s)
+{
+    return &s->home->env;
+}
+
+void session_accepted(struct sessions *home, int fd);
+/* One log line, then the connection is gone. */
+void session_fail(struct session *s, enum err err, const char *what);
+void session_finish(struct session *s); /* what was sent still leaves */
+void session_hold(struct session *s);
+void session_let_go(struct session *s); /* may free it */
+void session_send(struct session *s, const Pulsar__Proto__BaseCommand *c);
+
+/* ---- handles.c ---- */
+struct handle *handle_find(struct handle *table, uint64_t id);
+void handle_add(struct session *s, struct handle **table, struct handle *h);
+void handle_remove(struct handle **table, struct handle *h); /* LEAVING */
+/* The guest has ended: answers a close; true when the handle is to be freed. */
+bool handle_ended(struct handle *h);
+void handle_check(struct handle *h);       /* is the connection alive? */
+void session_checked(struct session *s);   /* it is: a frame came */
+void session_check_init(struct session *s);
+
+/* ---- on_producer.c, on_consumer.c: the connection is gone ---- */
+void session_producers_leave(struct session *s);
+void session_consumers_leave(struct session *s);
+void session_undelivered_go(struct session *s);
+
+/* ---- on_send.c ---- */
+void session_sent(struct receipts *q, struct receipt *r);       /* leave() of the receipts */
+void session_published(struct topic_producer *p, struct publish *m);
+void sending_pool_drop(struct sessions *home);
+
+#endif

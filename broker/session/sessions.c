@@ -1,0 +1,58 @@
+#include "broker/session/sessions.h"
+
+#include <unistd.h>
+
+#include "broker/broker.h"
+#include "broker/session/session.h"
+
+/* A quarter of what a loop's publishes may take, and never less than two of the largest. */
+static size_t publish_cap(const struct broker_conf *conf)
+{
+    size_t share = (size_t)conf->publish_buffer_mb * (1024 * 1024 / 4);
+    size_t least = 2 * ((size_t)conf->max_message_size + FRAME_PADDING);
+
+    return share > least ? share : least;
+}
+
+struct sessions *sessions_new(const struct sessions_env *env)
+{
+    struct sessions *s = mem_new(struct sessions);
+
+    s->env = *env;
+    s->arena = arena_new(ARENA_MAX);
+    s->publish_cap = publish_cap(env->conf);
+    list_init(&s->all);
+    return s;
+}
+
+void sessions_accept(struct sessions *s, int fd)
+{
+    if (s->closing)
+        close(fd);
+    else
+        session_accepted(s, fd);
+}
+
+void sessions_close(struct sessions *s, void (*done)(void *ctx), void *ctx)
+{
+    s->closing = true;
+    s->closed = done;
+    s->closed_ctx = ctx;
+    if (list_empty(&s->all)) {
+        s->closed = NULL;
+        done(ctx);
+        return;
+    }
+    list_each(&s->all, n)
+        session_finish(list_entry(n, struct session, node));
+}
+
+void sessions_drop(struct sessions **s)
+{
+    if (!*s)
+        return;
+    sending_pool_drop(*s);
+    arena_drop(&(*s)->arena);
+    mem_free(*s);
+    *s = NULL;
+}

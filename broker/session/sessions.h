@@ -1,0 +1,35 @@
+/* sessions.h - the client connections of one loop.
+ *
+ * Threads: the loop's; sessions_accept() too.
+ */
+#ifndef BROKER_SESSION_SESSIONS_H
+#define BROKER_SESSION_SESSIONS_H
+
+#include "broker/auth/authorize.h"
+#include "common/loop.h"
+
+struct broker_conf;
+struct broker_metrics;
+struct metadata;
+struct ownership;
+struct sessions;
+struct topics_map;
+
+/* What sessions are made with; everything in it outlives them. */
+struct sessions_env {
+    struct loop *home;
+    const struct broker_conf *conf;
+    struct metadata *meta;
+    struct ownership *ownership;
+    const struct authorizer *authorizer;
+    const struct topics_map *topics;
+    struct broker_metrics *metrics;
+};
+
+struct sessions *sessions_new(const struct sessions_env *env); /* gives; env is copied */
+void sessions_accept(struct sessions *s, int fd);              /* takes fd */
+/* Writes what waits, closes every connection; done() once nothing of them is left. */
+void sessions_close(struct sessions *s, void (*done)(void *ctx), void *ctx);
+void sessions_drop(struct sessions **s); /* after that */
+
+#endif
