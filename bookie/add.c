@@ -6,7 +6,7 @@ static void durable(struct journal_write *w, enum err err)
 {
     struct request *r = container_of(w, struct request, write);
     if (!err)
-        metric_add(&r->from->handlers->conf.metrics->write_bytes, (int64_t)r->head.max_size);
+        metric_add(&r->from->handlers->conf.metrics->write_bytes, (int64_t)r->body_len);
     r->status = err_to_bookie(err);
     request_answer(r);
 }
@@ -31,7 +31,10 @@ static enum err admit(struct request *r)
         return ERR_MALFORMED;
     if (!may_write(r))
         return ERR_READ_ONLY;
-    TRY(ledgers_claim(&request_shard(r)->ledgers, r->head.ledger, r->head.key, &l));
+    enum err err = ledgers_claim(&request_shard(r)->ledgers, r->head.ledger, r->head.key, &l);
+    if (err == ERR_BUSY) /* all that are known are changed: their rows must go to the index */
+        checkpoint_kick(s->checkpoint);
+    TRY(err);
     if (l->row.fenced && !is_recovery)
         return ERR_FENCED;
     TRY(storage_put(s, l, r->head.entry, r->lac, slice_share(r->body)));
@@ -44,9 +47,9 @@ static enum err admit(struct request *r)
         .home = r->from->loop,
         .done = durable,
     };
-    r->head.max_size = (int64_t)r->body.len;
+    r->body_len = r->body.len;
     slice_drop(&r->body);
-    const enum err err = journal_append(s->journal, &r->write);
+    err = journal_append(s->journal, &r->write);
     if (err)
         slice_drop(&r->write.body);
     return err;

@@ -76,6 +76,18 @@ bool handlers_writable(const struct handlers *h)
     return atomic_load(&((struct handlers *)(uintptr_t)h)->writable);
 }
 
+static void run_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+/* Whatever was on its way between loops has arrived when this returns. */
+static void settle_all(const struct handlers *h)
+{
+    for (unsigned i = 0; i < 2 * h->conf.loops->n; i++)
+        loop_call(h->conf.loops->at[i % h->conf.loops->n], run_nothing, NULL);
+}
+
 static void stop_station(void *ctx)
 {
     struct station *st = ctx;
@@ -90,6 +102,7 @@ void handlers_stop(struct handlers *h)
 {
     for (unsigned i = 0; i < h->conf.loops->n; i++)
         loop_call(h->conf.loops->at[i], stop_station, &h->stations[i]);
+    settle_all(h);
 }
 
 static void drop_station(void *ctx)
@@ -97,11 +110,6 @@ static void drop_station(void *ctx)
     struct station *st = ctx;
     add_drop_parked(st);
     station_end(st);
-}
-
-static void run_nothing(void *ctx)
-{
-    (void)ctx;
 }
 
 void handlers_close(struct handlers **handlers)
@@ -112,7 +120,6 @@ void handlers_close(struct handlers **handlers)
         return;
     for (unsigned i = 0; i < h->conf.loops->n; i++)
         loop_call(h->conf.loops->at[i], drop_station, &h->stations[i]);
-    for (unsigned i = 0; i < h->conf.loops->n; i++) /* answers that were still on their way */
-        loop_call(h->conf.loops->at[i], run_nothing, NULL);
+    settle_all(h);
     mem_free(h);
 }

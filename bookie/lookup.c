@@ -66,7 +66,9 @@ static void read_next(struct station *st, struct ledger *l)
         if (!n)
             return;
         struct request *r = list_entry(n, struct request, waiting);
-        if (!answer_from_memory(r)) {
+        if (st->is_closed) {
+            request_finish(r, ERR_CLOSED);
+        } else if (!answer_from_memory(r)) {
             submit(r);
             continue;
         }
@@ -78,6 +80,10 @@ static void read_next(struct station *st, struct ledger *l)
 static void read_from_disk(struct request *r)
 {
     struct station *st = r->at;
+    if (st->is_closed) {
+        request_finish(r, ERR_CLOSED);
+        return;
+    }
     if (st->pending_reads >= st->handlers->conf.pending_reads) {
         request_finish(r, ERR_BUSY);
         return;

@@ -55,6 +55,7 @@ struct request {
     struct session *session;
     struct bookie_request head;
     struct slice body; /* ADD: the entry */
+    size_t body_len;
     int64_t lac;
     uint64_t began;
     int32_t status;

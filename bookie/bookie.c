@@ -1,0 +1,350 @@
+#include "bookie/bookie.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bookie/cookie.h"
+#include "bookie/disk_watch.h"
+#include "bookie/handlers.h"
+#include "bookie/registration.h"
+#include "common/flight.h"
+#include "common/listener.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "metadata/metadata.h"
+#include "metadata/paths.h"
+
+enum { MIB = 1024 * 1024 };
+
+struct bookie {
+    const struct bookie_conf *conf;
+    struct metadata *meta;
+    struct loops *loops;
+    struct disk *disk;
+    char *id, *host;
+    char *journal_dir, *ledger_dir, *index_dir; /* the `current` ones */
+    int journal_lock, ledger_lock;              /* -1: not held */
+    struct bookie_metrics metrics;
+    struct storage *storage;
+    struct reads *reads;
+    struct handlers *handlers;
+    struct listener *listener;
+    struct disk_watch *watch;
+    struct registration *registration;
+};
+
+static enum err refuse(const char *key, const char *value, const char *reason)
+{
+    log_event(LOG_ERROR, "bookie.config_refused", F_STR("key", key), F_STR("value", value),
+              F_STR("reason", reason));
+    return ERR_BAD_CONFIG;
+}
+
+/* ---- who and where -------------------------------------------------------------------------- */
+
+static enum err check_conf(const struct bookie_conf *c)
+{
+    if (strchr(c->journal_directories, ','))
+        return refuse("journalDirectories", c->journal_directories,
+                      "one journal directory is supported, more are not");
+    if (strchr(c->ledger_directories, ','))
+        return refuse("ledgerDirectories", c->ledger_directories,
+                      "one ledger directory is supported, more are not");
+    if (c->journal_directories[0] == '\0')
+        return refuse("journalDirectories", "", "it must name a directory");
+    if (c->ledger_directories[0] == '\0')
+        return refuse("ledgerDirectories", "", "it must name a directory");
+    if (strchr(c->bookie_id, '/'))
+        return refuse("bookieId", c->bookie_id, "it must not contain a slash");
+    if (c->port == 0 && c->bookie_id[0] == '\0')
+        return refuse("bookiePort", "0", "a bookie on any free port needs a bookieId");
+    return ERR_OK;
+}
+
+static void name_it(struct bookie *b)
+{
+    const struct bookie_conf *c = b->conf;
+    char host[256] = "localhost";
+    if (c->advertised_address[0] == '\0' && gethostname(host, sizeof host - 1))
+        log_event(LOG_WARN, "bookie.host_unknown", F_STR("used", host));
+    b->host = mem_string(c->advertised_address[0] ? c->advertised_address : host);
+    b->id = c->bookie_id[0] ? mem_string(c->bookie_id)
+                            : mem_format("%s:%" PRId64, b->host, c->port);
+}
+
+static enum err make_dir(struct bookie *b, const char *dir, char **current, int *lock)
+{
+    const struct disk_ops *ops = b->disk->ops;
+    *current = mem_format("%s/current", dir);
+    enum err err = ops->mkdir(b->disk, *current);
+    if (!err)
+        err = ops->sync_dir(b->disk, dir);
+    if (!err && b->disk == disk_real()) {
+        char *path = mem_format("%s/lock", dir);
+        err = disk_lock(path, lock);
+        mem_free(path);
+    }
+    if (err)
+        log_event(LOG_ERROR, "bookie.directory_refused", F_STR("dir", dir), F_ERR(err),
+                  F_STR("reason", err == ERR_EXISTS ? "another process uses it"
+                                                    : "it cannot be written"));
+    return err;
+}
+
+/* The journal and the ledgers may share a directory; then it is locked once. */
+static enum err make_dirs(struct bookie *b)
+{
+    const char *journal = b->conf->journal_directories, *ledgers = b->conf->ledger_directories;
+    TRY(make_dir(b, ledgers, &b->ledger_dir, &b->ledger_lock));
+    b->index_dir = mem_format("%s/index", b->ledger_dir);
+    if (strcmp(journal, ledgers) == 0) {
+        b->journal_dir = mem_string(b->ledger_dir);
+        return ERR_OK;
+    }
+    return make_dir(b, journal, &b->journal_dir, &b->journal_lock);
+}
+
+static enum err check_identity(struct bookie *b)
+{
+    struct slice instance = {0};
+    int64_t version;
+    const char *dirs[] = {b->ledger_dir, b->journal_dir};
+    enum err err = meta_get_wait(b->meta, PATH_INSTANCE_ID, &instance, &version);
+    if (err == ERR_NOT_FOUND) {
+        log_event(LOG_ERROR, "cluster.not_initialized", F_STR("bookie", b->id),
+                  F_STR("run", "lgm init --cluster NAME --metadata URL"));
+        return ERR_NOT_READY;
+    }
+    TRY(err);
+    char *id = mem_string_n((const char *)instance.base, instance.len);
+    const struct cookie_conf conf = {
+        .bookie_id = b->id,
+        .journal_dirs = b->conf->journal_directories,
+        .ledger_dirs = b->conf->ledger_directories,
+        .instance_id = id,
+        .dirs = dirs,
+        .n = strcmp(dirs[0], dirs[1]) == 0 ? 1 : 2,
+    };
+    err = cookie_check(&conf, b->disk, b->meta);
+    slice_drop(&instance);
+    mem_free(id);
+    return err;
+}
+
+/* ---- storage -------------------------------------------------------------------------------- */
+
+static void room(void *ctx, unsigned shard)
+{
+    struct bookie *b = ctx;
+    if (b->handlers)
+        handlers_room(b->handlers, shard);
+}
+
+static void group_done(void *ctx, struct loop *home)
+{
+    struct bookie *b = ctx;
+    if (b->handlers)
+        handlers_group_done(b->handlers, home);
+}
+
+/* Nothing that waits can be acknowledged any more, and what is on the disk is not known: only a
+ * new start, which reads it back, can go on. */
+static void journal_failed(void *ctx, enum err why)
+{
+    struct bookie *b = ctx;
+    log_event(LOG_ERROR, "bookie.stopped", F_STR("bookie", b->id), F_STR("dir", b->journal_dir),
+              F_ERR(why), F_STR("reason", "the journal cannot be written"));
+    flight_dump(STDERR_FILENO);
+    _exit(1);
+}
+
+static enum err open_storage(struct bookie *b)
+{
+    const struct bookie_conf *c = b->conf;
+    const struct storage_conf conf = {
+        .disk = b->disk,
+        .dir = b->ledger_dir,
+        .index_dir = b->index_dir,
+        .half_bytes = (uint64_t)c->write_cache_mb * MIB / 2,
+        .read_cache_bytes = (uint64_t)c->read_cache_mb * MIB,
+        .log_limit = (uint64_t)c->log_size_limit,
+        .flush_interval_ms = (uint64_t)c->flush_interval_ms,
+        .journal = {.dir = b->journal_dir,
+                    .file_bytes = (uint64_t)c->journal_max_size_mb * MIB,
+                    .group_bytes = (uint64_t)c->journal_group_bytes,
+                    .queue_bytes = (uint64_t)c->journal_queue_bytes,
+                    .record_max = (uint32_t)c->frame_max,
+                    .direct = c->journal_direct,
+                    .loops = b->loops,
+                    .group_done = group_done,
+                    .failed = journal_failed,
+                    .ctx = b},
+        .room = room,
+        .ctx = b,
+    };
+    TRY(storage_open(&b->storage, &conf));
+    return reads_open(&b->reads, b->storage->index, b->storage->log, b->loops,
+                      (unsigned)c->read_threads, (size_t)c->read_ahead_bytes);
+}
+
+/* ---- serving -------------------------------------------------------------------------------- */
+
+static void accepted(void *ctx, int fd)
+{
+    struct bookie *b = ctx;
+    handlers_accept(b->handlers, fd);
+}
+
+struct opening {
+    struct bookie *bookie;
+    enum err err;
+};
+
+static void open_listener(void *ctx)
+{
+    struct opening *o = ctx;
+    struct bookie *b = o->bookie;
+    o->err = listener_open(&b->listener, b->loops->at[0], b->conf->listen_address,
+                           (uint16_t)b->conf->port, accepted, b);
+}
+
+static void close_listener(void *ctx)
+{
+    struct bookie *b = ctx;
+    listener_close(&b->listener);
+}
+
+static bool storage_is_full(void *ctx)
+{
+    struct bookie *b = ctx;
+    return checkpoint_is_full(b->storage->checkpoint);
+}
+
+static void space_changed(void *ctx, bool writable, bool reserve)
+{
+    struct bookie *b = ctx;
+    handlers_set_writable(b->handlers, writable, reserve);
+    if (b->registration)
+        registration_set(b->registration, !writable);
+}
+
+static void open_handlers(struct bookie *b)
+{
+    const struct bookie_conf *c = b->conf;
+    const struct handlers_conf conf = {
+        .storage = b->storage,
+        .loops = b->loops,
+        .metrics = &b->metrics,
+        .reads = b->reads,
+        .frame_max = (size_t)c->frame_max,
+        .park_bytes = (uint64_t)c->journal_queue_bytes / b->loops->n,
+        .throttle_us = (uint64_t)c->throttle_ms * 1000,
+        .pending_reads = (unsigned)c->max_pending_reads,
+    };
+    b->handlers = handlers_open(&conf);
+    handlers_set_writable(b->handlers, true, true);
+}
+
+static void watch_disk(struct bookie *b)
+{
+    const struct bookie_conf *c = b->conf;
+    const struct disk_watch_conf conf = {
+        .disk = b->disk,
+        .loop = b->loops->at[0],
+        .dir = b->ledger_dir,
+        .threshold = c->disk_usage_threshold,
+        .reserve_bytes = (uint64_t)c->write_cache_mb * MIB,
+        .interval_us = (uint64_t)c->disk_check_interval_ms * 1000,
+        .is_full = storage_is_full,
+        .changed = space_changed,
+        .ctx = b,
+    };
+    b->watch = disk_watch_open(&conf);
+}
+
+static enum err start(struct bookie *b)
+{
+    TRY(check_conf(b->conf));
+    name_it(b);
+    TRY(make_dirs(b));
+    TRY(check_identity(b));
+    TRY(open_storage(b));
+    open_handlers(b);
+    TRY(storage_serve(b->storage));
+    struct opening o = {.bookie = b};
+    loop_call(b->loops->at[0], open_listener, &o);
+    TRY(o.err);
+    const struct bookie_record record = {.host = b->host, .port = bookie_port(b)};
+    TRY(registration_open(&b->registration, b->meta, b->loops->at[0], b->id, &record, false));
+    watch_disk(b);
+    log_event(LOG_INFO, "bookie.started", F_STR("bookie", b->id), F_STR("host", b->host),
+              F_U64("port", bookie_port(b)), F_STR("journal", b->journal_dir),
+              F_STR("ledgers", b->ledger_dir));
+    return ERR_OK;
+}
+
+enum err bookie_start(struct bookie **out, const struct bookie_conf *conf, struct metadata *meta,
+                      struct loops *loops, struct disk *disk)
+{
+    struct bookie *b = mem_new(struct bookie);
+    b->conf = conf;
+    b->meta = meta;
+    b->loops = loops;
+    b->disk = disk;
+    b->journal_lock = b->ledger_lock = -1;
+    *out = b;
+    const enum err err = start(b);
+    if (err)
+        bookie_stop(out);
+    return err;
+}
+
+/* Out of the cluster's sight first; then no more requests; then what is in memory. */
+void bookie_stop(struct bookie **bookie)
+{
+    struct bookie *b = *bookie;
+    *bookie = NULL;
+    if (!b)
+        return;
+    disk_watch_close(&b->watch);
+    registration_close(&b->registration);
+    if (b->listener)
+        loop_call(b->loops->at[0], close_listener, b);
+    if (b->handlers)
+        handlers_stop(b->handlers);
+    if (b->storage)
+        storage_stop(b->storage);
+    reads_close(&b->reads);
+    handlers_close(&b->handlers);
+    storage_close(&b->storage);
+    disk_unlock(&b->journal_lock);
+    disk_unlock(&b->ledger_lock);
+    log_event(LOG_INFO, "bookie.ended", F_STR("bookie", b->id ? b->id : ""));
+    mem_free(b->id);
+    mem_free(b->host);
+    mem_free(b->journal_dir);
+    mem_free(b->ledger_dir);
+    mem_free(b->index_dir);
+    mem_free(b);
+}
+
+const char *bookie_name(const struct bookie *b)
+{
+    return b->id;
+}
+
+uint16_t bookie_port(const struct bookie *b)
+{
+    return listener_port(b->listener);
+}
+
+bool bookie_is_writable(const struct bookie *b)
+{
+    return handlers_writable(b->handlers);
+}
+
+void bookie_render_metrics(struct bookie *b, struct text *t)
+{
+    bookie_metrics_render(&b->metrics, b->storage, t);
+}

@@ -1,0 +1,150 @@
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bookie/bookie.h"
+#include "common/disk.h"
+#include "common/flight.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "metadata/metadata.h"
+
+static const char usage[] =
+    "lgm-bookie - stores ledgers, and acknowledges nothing before it is durable\n"
+    "\n"
+    "  --conf FILE         settings, key=value a line (bookkeeper.conf)\n"
+    "  --set KEY=VALUE     one setting, over the file and LGM_KEY in the environment\n"
+    "  --describe-config   every setting, its default and what it does\n"
+    "  --version, --help\n"
+    "\n"
+    "example: lgm-bookie --conf conf/bookkeeper.conf --set bookiePort=3181\n";
+
+enum { MAX_SETS = 64 };
+
+struct options {
+    const char *conf_file;
+    const char *sets[MAX_SETS];
+    unsigned n;
+    int exit_code; /* -1: go on */
+};
+
+static int say(const char *text)
+{
+    fputs(text, stdout);
+    return EXIT_SUCCESS;
+}
+
+static int describe(void)
+{
+    config_describe(&bookie_config_table, stdout);
+    return EXIT_SUCCESS;
+}
+
+static int wrong_usage(void)
+{
+    fputs(usage, stderr);
+    return 2;
+}
+
+static int take_set(struct options *o, const char *key_value)
+{
+    if (o->n == MAX_SETS)
+        return wrong_usage();
+    o->sets[o->n++] = key_value;
+    return -1;
+}
+
+static struct options read_options(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"conf", required_argument, NULL, 'c'},   {"set", required_argument, NULL, 's'},
+        {"describe-config", no_argument, NULL, 'd'}, {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},         {0},
+    };
+    struct options o = {.exit_code = -1};
+    for (int c; o.exit_code < 0 && (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        if (c == 'c')
+            o.conf_file = optarg;
+        else if (c == 's')
+            o.exit_code = take_set(&o, optarg);
+        else if (c == 'd')
+            o.exit_code = describe();
+        else if (c == 'v')
+            o.exit_code = say("lgm-bookie " LGM_VERSION "\n");
+        else
+            o.exit_code = c == 'h' ? say(usage) : wrong_usage();
+    }
+    if (o.exit_code < 0 && optind < argc)
+        o.exit_code = wrong_usage();
+    return o;
+}
+
+static enum err load_conf(const struct options *o, struct bookie_conf *conf)
+{
+    TRY(config_defaults(&bookie_config_table, conf));
+    if (o->conf_file)
+        TRY(config_load_file(&bookie_config_table, conf, o->conf_file));
+    TRY(config_load_env(&bookie_config_table, conf));
+    for (unsigned i = 0; i < o->n; i++)
+        TRY(config_set(&bookie_config_table, conf, o->sets[i], "--set"));
+    return ERR_OK;
+}
+
+static enum err open_metadata(const char *uri, struct metadata **out)
+{
+    static const char prefix[] = "metadata-store:", rocks[] = "rocksdb:";
+    const char *store = uri;
+    if (strncmp(store, prefix, strlen(prefix)) == 0)
+        store += strlen(prefix);
+    if (strncmp(store, rocks, strlen(rocks)) == 0 && store[strlen(rocks)])
+        return meta_rocks_open(out, store + strlen(rocks));
+    log_event(LOG_ERROR, "bookie.config_refused", F_STR("key", "metadataServiceUri"),
+              F_STR("value", uri), F_STR("reason", "only rocksdb:DIRECTORY is supported"));
+    return ERR_BAD_CONFIG;
+}
+
+/* Every thread inherits the mask, so that the signal comes here and to nobody else. */
+static sigset_t block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return set;
+}
+
+static enum err serve(const struct bookie_conf *conf, const sigset_t *signals)
+{
+    struct metadata *meta;
+    struct loops loops = {0};
+    struct bookie *bookie;
+    int got;
+    TRY(open_metadata(conf->metadata_service_uri, &meta));
+    loops_start(&loops, "io", (unsigned)conf->io_threads);
+    const enum err err = bookie_start(&bookie, conf, meta, &loops, disk_real());
+    if (!err)
+        sigwait(signals, &got);
+    bookie_stop(&bookie);
+    meta_close(&meta);
+    loops_stop(&loops);
+    return err;
+}
+
+int main(int argc, char **argv)
+{
+    const struct options o = read_options(argc, argv);
+    if (o.exit_code >= 0)
+        return o.exit_code;
+    struct bookie_conf conf = {0};
+    const sigset_t signals = block_signals();
+    flight_install();
+    enum err err = load_conf(&o, &conf);
+    if (!err)
+        err = serve(&conf, &signals);
+    config_drop(&bookie_config_table, &conf);
+    return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
