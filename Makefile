@@ -105,6 +105,10 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
 	@mkdir -p $(dir $@)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs check) $(LIBS)
 
+# Lives of the ledger cores on one seeded clock; only tests/sim and the cores are in it.
+$(BUILD)/sim: $(call objects,$(wildcard tests/sim/*.c)) $(foreach f,$(below_ledger),$(call lib,$(f)))
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # A fuzzer links the libraries whose decoders are fuzzed.  `make fuzz` builds them in a directory of
 # their own; what a run finds to be new stays in its corpus there for the next one.
 FUZZ_SECONDS ?= 60
@@ -174,6 +178,12 @@ asan: deps-test
 tsan: deps-test
 	@$(MAKE) --no-print-directory MODE=tsan BUILD=$(BUILD)-tsan -j$(JOBS) unit
 	@python3 tests/run.py --build $(BUILD)-tsan --jobs $(JOBS) --slow 6 $(UNIT:$(BUILD)/%=$(BUILD)-tsan/%)
+
+sim: $(BUILD)/sim
+	@$(BUILD)/sim --seeds $(SEEDS)
+mutants: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/sim $(TEST_LIB) $(call lib,proto) $(call lib,common)
+	@python3 tests/mutants/run.py --build $(BUILD) --jobs $(JOBS)
 
 interop: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build

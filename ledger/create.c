@@ -101,9 +101,12 @@ static void looked(struct meta_call *c, const struct meta_reply *r)
     }
     enum err err = layout_read(&there, k->client->bookies, slice_view(r->value), r->version);
     bool ours = !err && layout_has_token(&there, k->token);
+    bool is_open = ours && there.facts.state == LEDGER_OPEN;
     layout_drop(&there);
-    if (ours)
+    if (is_open)
         created(k, r->version);
+    else if (ours)
+        end(k, ERR_FENCED, NULL); /* somebody has recovered it before we knew that we had it */
     else
         try_again(k, take_id, ERR_EXISTS);
 }

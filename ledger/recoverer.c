@@ -73,12 +73,19 @@ static int slot_of(const struct recoverer *r, uint32_t bookie)
     return -1;
 }
 
+/* How far the copies are safe where the metadata looks for them: another recoverer that reads
+ * this in a header begins behind it, and it does not know the ensemble in our memory. */
+static entry_id known_safe(const struct recoverer *r)
+{
+    return r->changes ? r->changed[0].first - 1 : r->lac;
+}
+
 static void write_back(struct recoverer *r, entry_id e, uint32_t slots)
 {
     struct recoverer_entry *c = at(r, e);
     struct recoverer_write w = {.item = c->item,
                                 .entry = e,
-                                .lac = r->lac,
+                                .lac = known_safe(r),
                                 .length = c->length,
                                 .flags = BOOKIE_RECOVERY_ADD | BOOKIE_HIGH_PRIORITY};
 

@@ -1,0 +1,47 @@
+/* actor.h - what the files of the actors share. */
+#ifndef TESTS_SIM_ACTOR_H
+#define TESTS_SIM_ACTOR_H
+
+#include "ledger/appender.h"
+#include "ledger/closer.h"
+#include "ledger/reader.h"
+#include "ledger/recoverer.h"
+#include "tests/sim/sim.h"
+
+struct actor {
+    struct sim *sim;
+    unsigned number;
+    unsigned life; /* answers to an earlier one are not heard */
+    unsigned ledger;
+    struct record record; /* as last seen in the metadata */
+    unsigned held;        /* items that the cores have and must give back */
+
+    /* The writer. */
+    enum { CREATING, LOOKING, WRITING, ENDING, CLOSING, STOPPED } writer;
+    struct appender appender;
+    struct appender_slot ring[ENTRIES];
+    struct closer closer;
+    unsigned next, confirmed; /* values, over all ledgers */
+    unsigned close_at;        /* the ledger's entries after which it closes by itself */
+
+    /* A recoverer, and reader of what it has closed. */
+    enum { IDLE, FINDING, RECOVERING, READING, OVER } recovery;
+    struct recoverer recoverer;
+    struct entry_reader reader;
+    bool ended;
+    enum err err;
+    entry_id last, delivered;
+    int64_t length;
+};
+
+/* Numbers as items of the cores. */
+static inline void *item_of(unsigned value)
+{
+    return (void *)((uintptr_t)value + 1);
+}
+static inline unsigned value_of(const void *item)
+{
+    return (unsigned)((uintptr_t)item - 1);
+}
+
+#endif

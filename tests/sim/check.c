@@ -1,0 +1,196 @@
+#include "tests/sim/sim.h"
+
+/* The invariants of the protocol (D.8), asked of what really is on the disks and in the metadata.
+ * Nothing here uses ledger/quorum.c: it is one of the things that are tested. */
+
+static const struct fragment *fragment_of(const struct record *r, entry_id e)
+{
+    unsigned i = r->n - 1;
+
+    while (i > 0 && r->fragment[i].first > e)
+        i--;
+    return &r->fragment[i];
+}
+
+/* The k-th bookie that must hold e. */
+static unsigned holder(const struct sim *s, const struct record *r, entry_id e, unsigned k)
+{
+    return fragment_of(r, e)->bookie[((unsigned)e + k) % s->knobs.quorum.ensemble];
+}
+
+static int64_t length_at(const struct truth *t, entry_id e)
+{
+    int64_t length = 0;
+
+    for (entry_id i = 0; i <= e; i++)
+        length += size_of(t->value[i]);
+    return length;
+}
+
+static unsigned copies(const struct sim *s, unsigned ledger, entry_id e)
+{
+    const struct record *r = &s->records[ledger];
+    unsigned n = 0;
+
+    for (unsigned k = 0; k < s->knobs.quorum.write; k++) {
+        const struct image *i = &s->bookie[holder(s, r, e, k)].disk[ledger][e];
+        n += i->here && i->value == s->truth[ledger].value[e];
+    }
+    return n;
+}
+
+/* Some Qa bookies of a write set could still take a plain add and not know of the fence. */
+static bool is_covered(const struct sim *s, unsigned ledger)
+{
+    const struct record *r = &s->records[ledger];
+    struct quorum q = s->knobs.quorum;
+
+    for (unsigned start = 0; start < q.ensemble; start++) {
+        unsigned unfenced = 0;
+        for (unsigned k = 0; k < q.write; k++) {
+            unsigned b = r->fragment[r->n - 1].bookie[(start + k) % q.ensemble];
+            unfenced += !s->bookie[b].durable_fenced[ledger];
+        }
+        if (unfenced >= q.ack)
+            return false;
+    }
+    return true;
+}
+
+static void check_late_copy(struct sim *s, unsigned bookie, const struct journal_line *line)
+{
+    struct truth *t = &s->truth[line->ledger];
+    const struct record *r = &s->records[line->ledger];
+    unsigned n = 0;
+
+    t->late_copies[line->entry] |= 1u << bookie;
+    for (unsigned k = 0; k < s->knobs.quorum.write; k++)
+        n += t->late_copies[line->entry] >> holder(s, r, line->entry, k) & 1;
+    if (n >= s->knobs.quorum.ack)
+        fault(s, "I5: entry %d of ledger %u reached its ack quorum after the fence covered it",
+              (int)line->entry, line->ledger);
+}
+
+static void check_image(struct sim *s, const struct journal_line *line)
+{
+    const struct truth *t = &s->truth[line->ledger];
+
+    if (line->image.lac >= line->entry)
+        fault(s, "I9: entry %d says that %d is confirmed", (int)line->entry, (int)line->image.lac);
+    if (line->image.value != t->value[line->entry])
+        fault(s, "I1: entry %d of ledger %u is stored as value %u", (int)line->entry, line->ledger,
+              line->image.value);
+    if (line->image.length != length_at(t, line->entry))
+        fault(s, "I9: entry %d of ledger %u is stored with length %d", (int)line->entry,
+              line->ledger, (int)line->image.length);
+}
+
+void check_durable(struct sim *s, unsigned bookie, const struct journal_line *line)
+{
+    struct truth *t = &s->truth[line->ledger];
+
+    t->touched = true;
+    if (line->entry == ENTRY_NONE) {
+        t->covered = t->covered || is_covered(s, line->ledger);
+        return;
+    }
+    check_image(s, line);
+    if (t->covered && line->image.plain)
+        check_late_copy(s, bookie, line);
+}
+
+void check_confirmed(struct sim *s, unsigned ledger, entry_id e, unsigned value)
+{
+    struct truth *t = &s->truth[ledger];
+
+    if (e != (entry_id)t->confirmed || value != t->value[e])
+        fault(s, "I4: entry %d of ledger %u is confirmed, %u was due", (int)e, ledger,
+              t->confirmed);
+    t->confirmed = (unsigned)e + 1;
+    t->touched = true;
+}
+
+static void check_fragments(struct sim *s, const struct record *r)
+{
+    for (unsigned i = 0; i < r->n; i++) {
+        const struct fragment *f = &r->fragment[i];
+        if (i == 0 ? f->first != 0 : f->first <= r->fragment[i - 1].first)
+            fault(s, "I8: fragment %u begins at %d", i, (int)f->first);
+        for (unsigned a = 0; a < s->knobs.quorum.ensemble; a++)
+            for (unsigned b = 0; b < a; b++)
+                if (f->bookie[a] == f->bookie[b])
+                    fault(s, "I8: b%u is twice in a fragment", f->bookie[a]);
+    }
+}
+
+void check_put(struct sim *s, const struct meta_request *m)
+{
+    const struct record *old = &s->records[m->ledger];
+
+    check_fragments(s, &m->record);
+    if (!old->exists)
+        return;
+    if (old->state == LEDGER_CLOSED)
+        fault(s, "I2: a%u changes ledger %u, which is closed", m->actor, m->ledger);
+    if (m->record.state == LEDGER_OPEN)
+        fault(s, "I2: a%u opens ledger %u again", m->actor, m->ledger);
+    if (old->state == LEDGER_IN_RECOVERY && m->actor == WRITER)
+        fault(s, "I2: the writer closes ledger %u, which is in recovery", m->ledger);
+    if (old->state == LEDGER_OPEN && m->record.state == LEDGER_CLOSED && m->actor != WRITER)
+        fault(s, "I2: a%u closes ledger %u without a mark", m->actor, m->ledger);
+}
+
+static void check_closed(struct sim *s, unsigned ledger)
+{
+    const struct record *r = &s->records[ledger];
+    const struct truth *t = &s->truth[ledger];
+
+    if ((entry_id)t->confirmed > r->last + 1)
+        fault(s, "I2: ledger %u is closed at %d, but %u entries were confirmed", ledger,
+              (int)r->last, t->confirmed);
+    else if (r->last >= (entry_id)t->sent)
+        fault(s, "I2: ledger %u is closed at %d, but only %u were sent", ledger, (int)r->last,
+              t->sent);
+    else if (r->length != length_at(t, r->last))
+        fault(s, "I2: ledger %u is closed with length %d, it is %d", ledger, (int)r->length,
+              (int)length_at(t, r->last));
+    for (entry_id e = 0; e <= r->last && !s->fault; e++)
+        if (copies(s, ledger, e) < s->knobs.quorum.ack)
+            fault(s, "I3: entry %d of ledger %u, closed at %d, has %u copies", (int)e, ledger,
+                  (int)r->last, copies(s, ledger, e));
+}
+
+static void check_ledger(struct sim *s, unsigned ledger)
+{
+    const struct truth *t = &s->truth[ledger];
+
+    for (entry_id e = 0; e < (entry_id)t->confirmed && !s->fault; e++)
+        if (copies(s, ledger, e) < s->knobs.quorum.ack)
+            fault(s, "I1: entry %d of ledger %u was confirmed and has %u copies", (int)e, ledger,
+                  copies(s, ledger, e));
+    if (s->records[ledger].state == LEDGER_CLOSED)
+        check_closed(s, ledger);
+    if (t->sealed && s->records[ledger].last != (entry_id)t->confirmed - 1)
+        fault(s, "I2: ledger %u was sealed at %d with %u confirmed", ledger,
+              (int)s->records[ledger].last, t->confirmed);
+}
+
+void check_all(struct sim *s)
+{
+    for (unsigned l = 0; l < s->ledgers; l++) {
+        if (!s->truth[l].touched)
+            continue;
+        s->truth[l].touched = false;
+        check_ledger(s, l);
+    }
+}
+
+void check_end(struct sim *s)
+{
+    for (unsigned l = 0; l < s->ledgers; l++)
+        if (s->records[l].state != LEDGER_CLOSED)
+            fault(s, "L1: ledger %u was never closed", l);
+    for (unsigned a = 1; a < ACTORS; a++)
+        if (!recovery_is_over(s, a))
+            fault(s, "L1: a%u was never done", a);
+}

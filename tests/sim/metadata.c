@@ -1,0 +1,86 @@
+#include "tests/sim/sim.h"
+
+static unsigned delay(struct sim *s)
+{
+    return 1 + roll(s, healed(s) ? 5 : s->knobs.slow);
+}
+
+struct ledger_facts facts_of(const struct sim *s, const struct record *r)
+{
+    return (struct ledger_facts){.state = r->state,
+                                 .quorum = s->knobs.quorum,
+                                 .last = r->last,
+                                 .length = r->length,
+                                 .tail = r->fragment[r->n - 1]};
+}
+
+static void answer(struct sim *s, struct event *e)
+{
+    struct meta_request m = s->meta_requests[e->a];
+
+    if (m.life != actor_life(s, m.actor))
+        return;
+    if (m.actor == WRITER)
+        writer_meta(s, &m, e->reply.err);
+    else
+        recovery_meta(s, &m, e->reply.err);
+}
+
+static enum err put(struct sim *s, struct meta_request *m)
+{
+    struct record *r = &s->records[m->ledger];
+    int64_t version = r->exists ? r->version : -1;
+
+    if (version != m->expected)
+        return ERR_BAD_VERSION;
+    check_put(s, m);
+    *r = m->record;
+    r->exists = true;
+    r->version = m->record.version = version + 1;
+    s->truth[m->ledger].touched = true;
+    if (m->ledger >= s->ledgers)
+        s->ledgers = m->ledger + 1;
+    say(s, "metadata: ledger %u is %s, version %d, by a%u", m->ledger,
+        r->state == LEDGER_OPEN     ? "open"
+        : r->state == LEDGER_CLOSED ? "closed"
+                                    : "in recovery",
+        (int)r->version, m->actor);
+    return ERR_OK;
+}
+
+static enum err get(struct sim *s, struct meta_request *m)
+{
+    m->record = s->records[m->ledger];
+    return m->record.exists ? ERR_OK : ERR_NOT_FOUND;
+}
+
+static void take(struct sim *s, struct event *e)
+{
+    struct meta_request *m = &s->meta_requests[e->a];
+    bool unsure = m->put && !healed(s) && chance(s, s->knobs.meta_unsure);
+    bool lost = unsure && chance(s, 500);
+    enum err err = ERR_UNKNOWN_STATE;
+
+    if (!healed(s) && chance(s, s->knobs.meta_away))
+        err = ERR_NOT_READY;
+    else if (m->put && !lost)
+        err = put(s, m);
+    else if (!m->put)
+        err = get(s, m);
+    if (unsure && err == ERR_OK)
+        err = ERR_UNKNOWN_STATE;
+    if (err == ERR_UNKNOWN_STATE)
+        s->tally->unsure++;
+    struct event *back = later(s, delay(s), answer);
+    back->a = e->a;
+    back->reply.err = err;
+}
+
+void meta_ask(struct sim *s, const struct meta_request *m)
+{
+    unsigned i = s->next_meta++ % REQUESTS;
+
+    s->meta_requests[i] = *m;
+    s->meta_requests[i].life = actor_life(s, m->actor);
+    later(s, delay(s), take)->a = i;
+}

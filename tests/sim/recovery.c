@@ -1,0 +1,366 @@
+#include <string.h>
+
+#include "common/mem.h"
+#include "tests/sim/actor.h"
+
+enum { RETRY_MAX = 100, DEATH_PER_MILLE = 4 };
+
+static bool writer_may_go_on(const struct sim *s)
+{
+    return s->actor[WRITER]->writer != STOPPED;
+}
+
+static void find_event(struct sim *s, struct event *e);
+
+static void find_later(struct actor *a, unsigned delay)
+{
+    struct event *e = later(a->sim, delay, find_event);
+
+    a->recovery = IDLE;
+    e->a = a->number;
+    e->b = a->life;
+}
+
+/* ---- effects of the recoverer ---- */
+
+static void put(struct actor *a, const struct record *record)
+{
+    struct meta_request m = {.put = true,
+                             .actor = a->number,
+                             .ledger = a->ledger,
+                             .expected = a->record.version,
+                             .record = *record};
+
+    meta_ask(a->sim, &m);
+}
+
+static void mark(void *ctx)
+{
+    struct actor *a = ctx;
+    struct record r = a->record;
+
+    r.state = LEDGER_IN_RECOVERY;
+    put(a, &r);
+}
+
+static void look(void *ctx)
+{
+    struct actor *a = ctx;
+
+    meta_ask(a->sim, &(struct meta_request){.actor = a->number, .ledger = a->ledger});
+}
+
+static const struct fragment *fragment_of(const struct record *r, entry_id e)
+{
+    unsigned i = r->n - 1;
+
+    while (i > 0 && r->fragment[i].first > e)
+        i--;
+    return &r->fragment[i];
+}
+
+static void read_from(void *ctx, unsigned slot, entry_id e, uint16_t flags)
+{
+    struct actor *a = ctx;
+    entry_id where = e == ENTRY_NONE ? ENTRIES : e;
+    struct request q = {.actor = a->number,
+                        .ledger = a->ledger,
+                        .slot = slot,
+                        .bookie = fragment_of(&a->record, where)->bookie[slot],
+                        .entry = e,
+                        .flags = flags};
+
+    request_send(a->sim, &q);
+}
+
+static void write_to(void *ctx, uint32_t bookie, const struct recoverer_write *w)
+{
+    struct actor *a = ctx;
+    struct request q = {.actor = a->number,
+                        .ledger = a->ledger,
+                        .bookie = bookie,
+                        .entry = w->entry,
+                        .add = true,
+                        .flags = w->flags};
+
+    a->sim->tally->copied++;
+    q.image = (struct image){.lac = w->lac, .length = w->length, .value = value_of(w->item)};
+    request_send(a->sim, &q);
+}
+
+static bool spare(void *ctx, const uint32_t *not_these, unsigned n, uint32_t *out)
+{
+    struct actor *a = ctx;
+    unsigned start = roll(a->sim, BOOKIES);
+
+    for (unsigned i = 0; i < BOOKIES; i++) {
+        uint32_t b = (start + i) % BOOKIES;
+        bool taken = false;
+        for (unsigned k = 0; k < n; k++)
+            taken |= not_these[k] == b;
+        if (taken)
+            continue;
+        *out = b;
+        a->sim->tally->replaced++;
+        say(a->sim, "a%u: b%u takes a failed one's place", a->number, b);
+        return true;
+    }
+    return false;
+}
+
+static void drop(void *ctx, void *item)
+{
+    struct actor *a = ctx;
+
+    (void)item;
+    if (a->held-- == 0)
+        fault(a->sim, "an item is given back twice");
+}
+
+static void close_at(void *ctx, entry_id last, int64_t length)
+{
+    struct actor *a = ctx;
+    struct record r = a->record;
+    const struct recoverer *c = &a->recoverer;
+
+    while (c->changes > 0 && r.n > 0 && r.fragment[r.n - 1].first >= c->changed[0].first)
+        r.n--;
+    for (unsigned i = 0; i < c->changes && r.n < FRAGMENTS; i++)
+        r.fragment[r.n++] = c->changed[i];
+    r.state = LEDGER_CLOSED;
+    r.last = last;
+    r.length = length;
+    say(a->sim, "a%u: wants to close ledger %u at %d", a->number, a->ledger, (int)last);
+    put(a, &r);
+}
+
+static void done(void *ctx, enum err err, entry_id last, int64_t length)
+{
+    struct actor *a = ctx;
+
+    a->ended = true;
+    a->err = err;
+    a->last = last;
+    a->length = length;
+}
+
+static const struct recoverer_effects to_recover = {.mark = mark,
+                                                    .look = look,
+                                                    .read = read_from,
+                                                    .write = write_to,
+                                                    .spare = spare,
+                                                    .drop = drop,
+                                                    .close = close_at,
+                                                    .done = done};
+
+/* ---- effects of the reader ---- */
+
+static void read_plain(void *ctx, unsigned slot, entry_id e)
+{
+    read_from(ctx, slot, e, 0);
+}
+
+static void deliver(void *ctx, entry_id e, void *item)
+{
+    struct actor *a = ctx;
+    const struct truth *t = &a->sim->truth[a->ledger];
+
+    if (e != a->delivered + 1)
+        fault(a->sim, "I4: entry %d is read after %d", (int)e, (int)a->delivered);
+    else if (value_of(item) != t->value[e])
+        fault(a->sim, "I1: entry %d of ledger %u is read as value %u", (int)e, a->ledger,
+              value_of(item));
+    a->delivered = e;
+    drop(a, item);
+}
+
+static void read_done(void *ctx, enum err err)
+{
+    done(ctx, err, 0, 0);
+}
+
+static const struct reader_effects to_read = {
+    .read = read_plain, .deliver = deliver, .drop = drop, .done = read_done};
+
+/* ---- its ways ---- */
+
+static void begin_reading(struct actor *a, entry_id last)
+{
+    a->recovery = READING;
+    a->ended = false;
+    a->delivered = ENTRY_NONE;
+    reader_start(&a->reader, a->sim->knobs.quorum, 0, last, 0, a->number, &to_read, a);
+}
+
+static void check_held(struct actor *a)
+{
+    if (a->held > 0)
+        fault(a->sim, "%u items were never given back", a->held);
+}
+
+static void after_recovery(struct actor *a)
+{
+    struct sim *s = a->sim;
+    const struct record *r = &s->records[a->ledger];
+
+    say(s, "a%u: recovery of ledger %u ends: %s, last %d", a->number, a->ledger, err_name(a->err),
+        (int)a->last);
+    check_held(a);
+    if (a->err) {
+        find_later(a, 1 + roll(s, RETRY_MAX));
+        return;
+    }
+    if (r->state != LEDGER_CLOSED || r->last != a->last || r->length != a->length)
+        fault(s, "I2: a%u believes in an end of ledger %u that is not in the metadata", a->number,
+              a->ledger);
+    a->record = *r; /* as a look would show */
+    begin_reading(a, a->last);
+}
+
+static void after_reading(struct actor *a)
+{
+    struct sim *s = a->sim;
+
+    check_held(a);
+    if (a->err == ERR_NO_ENTRY || a->err == ERR_NO_LEDGER)
+        fault(s, "I1: entry %d of ledger %u is said not to be there", (int)a->delivered + 1,
+              a->ledger);
+    if (!a->err) {
+        if (a->delivered != a->record.last)
+            fault(s, "I1: ledger %u was read up to %d only", a->ledger, (int)a->delivered);
+        a->ledger++;
+    }
+    find_later(a, 1 + roll(s, RETRY_MAX));
+}
+
+/* Outside the cores. */
+static void settle(struct actor *a)
+{
+    while (a->ended) {
+        a->ended = false;
+        if (a->recovery == RECOVERING)
+            after_recovery(a);
+        else if (a->recovery == READING)
+            after_reading(a);
+    }
+}
+
+static void find_event(struct sim *s, struct event *e)
+{
+    struct actor *a = s->actor[e->a];
+
+    if (a->life != e->b)
+        return;
+    if (a->ledger >= s->ledgers && !writer_may_go_on(s) && healed(s)) {
+        a->recovery = OVER;
+        return;
+    }
+    a->recovery = FINDING;
+    look(a);
+}
+
+void recovery_start(struct sim *s, unsigned actor)
+{
+    find_later(s->actor[actor], 1);
+}
+
+static void found(struct actor *a, enum err err)
+{
+    struct sim *s = a->sim;
+
+    if (err || a->ledger >= LEDGERS) {
+        find_later(a, 1 + roll(s, RETRY_MAX));
+        return;
+    }
+    say(s, "a%u: recovers ledger %u", a->number, a->ledger);
+    struct ledger_facts facts = facts_of(s, &a->record);
+    s->tally->recovered += facts.state != LEDGER_CLOSED;
+    s->tally->adopted += facts.state == LEDGER_CLOSED;
+    a->recovery = RECOVERING;
+    a->ended = false;
+    recoverer_start(&a->recoverer, &facts, &to_recover, a);
+}
+
+void recovery_meta(struct sim *s, const struct meta_request *m, enum err err)
+{
+    struct actor *a = s->actor[m->actor];
+    struct ledger_facts facts = {0};
+
+    if (!err) {
+        a->record = m->record;
+        facts = facts_of(s, &a->record);
+    }
+    if (a->recovery == FINDING)
+        found(a, err);
+    else if (!m->put)
+        recoverer_saw(&a->recoverer, err, &facts);
+    else if (m->record.state == LEDGER_IN_RECOVERY)
+        recoverer_marked(&a->recoverer, err);
+    else
+        recoverer_closed(&a->recoverer, err);
+    settle(a);
+}
+
+static bool dies(struct actor *a)
+{
+    if (healed(a->sim) || !chance(a->sim, DEATH_PER_MILLE))
+        return false;
+    say(a->sim, "a%u: dies, and begins again later", a->number);
+    a->life++;
+    if (a->recovery == RECOVERING)
+        recoverer_stop(&a->recoverer);
+    if (a->recovery == READING)
+        reader_stop(&a->reader);
+    check_held(a);
+    find_later(a, 1 + roll(a->sim, RETRY_MAX));
+    return true;
+}
+
+static void recoverer_answer(struct actor *a, const struct request *q, const struct reply *r)
+{
+    if (q->add) {
+        recoverer_wrote(&a->recoverer, q->bookie, q->entry, r->err);
+    } else if (q->entry == ENTRY_NONE) {
+        recoverer_fenced(&a->recoverer, q->slot, r->err, r->image.lac);
+    } else if (r->err) {
+        recoverer_not_found(&a->recoverer, q->slot, q->entry, r->err);
+    } else {
+        a->held++;
+        recoverer_found(&a->recoverer, q->slot, q->entry, r->image.length, item_of(r->image.value));
+    }
+}
+
+void recovery_reply(struct sim *s, const struct request *q, const struct reply *r)
+{
+    struct actor *a = s->actor[q->actor];
+
+    if (q->ledger != a->ledger || dies(a))
+        return;
+    say(s, "a%u: b%u, entry %d %s: %s", a->number, q->bookie, (int)q->entry,
+        q->add ? "written" : "read", err_name(r->err));
+    if (a->recovery == RECOVERING) {
+        recoverer_answer(a, q, r);
+    } else if (a->recovery == READING && !q->add && q->flags == 0) {
+        if (r->err) {
+            reader_failed(&a->reader, q->slot, q->entry, r->err);
+        } else {
+            a->held++;
+            reader_found(&a->reader, q->slot, q->entry, size_of(r->image.value),
+                         item_of(r->image.value));
+        }
+    }
+    settle(a);
+}
+
+bool recovery_is_over(const struct sim *s, unsigned actor)
+{
+    return s->actor[actor]->recovery == OVER;
+}
+
+void actors_drop(struct sim *s)
+{
+    for (unsigned a = 0; a < ACTORS; a++) {
+        mem_free(s->actor[a]);
+        s->actor[a] = NULL;
+    }
+}

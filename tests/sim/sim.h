@@ -1,0 +1,208 @@
+/* sim.h - many small lives of a ledger: one writer, two recoverers, six bookies and a metadata
+ * store in one process, on one seeded clock.  The same seed always tells the same story.
+ *
+ *   actor --core's effect--> request --network--> bookie --journal, sync--> reply --> core's event
+ *
+ * The cores are those of ledger/; everything around them is made worse than life: requests and
+ * answers are late, lost or out of order, connections are cut, bookies crash and forget what was
+ * not synced, turn writes down, misread; the metadata store is slow and sometimes does not know
+ * what it did.  At HEAL everything works again, and every ledger must get closed and read.
+ *
+ * Threads: one.
+ */
+#ifndef TESTS_SIM_SIM_H
+#define TESTS_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "ledger/facts.h"
+
+enum {
+    BOOKIES = 6,
+    ACTORS = 3, /* 0 writes, the others recover and read */
+    WRITER = 0,
+    LEDGERS = 8,
+    ENTRIES = 32, /* of a ledger */
+    FRAGMENTS = 12,
+    JOURNAL = 512,
+    REQUESTS = 4096,
+    EVENTS = 8192,
+    HEAL = 3000,
+    END = 12000 /* by then everything is closed, and read */
+};
+
+/* An entry as a bookie has it.  Its payload is a number: the how-manieth of the writer's. */
+struct image {
+    bool here;
+    bool plain; /* by its writer, not by a recovery */
+    entry_id lac;
+    int64_t length;
+    unsigned value;
+};
+
+struct record {
+    bool exists;
+    int64_t version;
+    enum ledger_state state;
+    entry_id last;
+    int64_t length;
+    unsigned n;
+    struct fragment fragment[FRAGMENTS];
+};
+
+/* A request to a bookie, from the moment it is sent until its sender has an answer. */
+struct request {
+    unsigned generation; /* a slot is used again */
+    bool waiting;        /* no answer yet, and nobody gave it up */
+    unsigned actor, life;
+    unsigned bookie, slot;
+    unsigned ledger;
+    entry_id entry;
+    bool add;
+    uint16_t flags;
+    struct image image; /* an add's */
+};
+
+struct reply {
+    enum err err;
+    struct image image;
+    entry_id entry; /* the one that was there, of a READ -1 */
+};
+
+struct meta_request {
+    bool put;
+    unsigned actor, life;
+    unsigned ledger;
+    int64_t expected;
+    struct record record;
+};
+
+struct sim;
+
+struct event {
+    unsigned time, order;
+    void (*run)(struct sim *s, struct event *e);
+    unsigned a, b;
+    struct reply reply;
+};
+
+/* What a bookie has told its journal, in order. */
+struct journal_line {
+    unsigned ledger;
+    entry_id entry; /* ENTRY_NONE: the fence */
+    struct image image;
+    unsigned request, generation; /* to be answered once it is durable */
+    struct reply reply;
+};
+
+struct sim_bookie {
+    bool down;
+    bool syncing;
+    unsigned life;
+    bool fenced[LEDGERS], durable_fenced[LEDGERS];
+    struct image memory[LEDGERS][ENTRIES], disk[LEDGERS][ENTRIES];
+    unsigned lines;
+    struct journal_line journal[JOURNAL];
+};
+
+/* What really happened, for the checks. */
+struct truth {
+    unsigned sent;                 /* entries 0 .. sent-1 were handed to a bookie */
+    unsigned value[ENTRIES];       /* of each */
+    unsigned confirmed;            /* entries 0 .. confirmed-1 */
+    bool covered;                  /* enough bookies have a durable fence */
+    uint32_t late_copies[ENTRIES]; /* bookies with a plain copy that came after that */
+    bool sealed;                   /* closed by its writer */
+    bool touched;                  /* something has changed since the last check */
+};
+
+struct knobs {
+    struct quorum quorum;
+    unsigned lost, slow; /* percent of messages; longest delay */
+    unsigned timeout;
+    unsigned refuse, misread; /* per mille of adds, of reads */
+    unsigned meta_away, meta_unsure;
+    unsigned crashes, cuts, partitions; /* so many, at random times */
+    unsigned total;                     /* entries that the writer has */
+    unsigned pause;                     /* of the writer, at most, between appends */
+    unsigned writer_dies;               /* when; 0: never */
+    unsigned recover_at[ACTORS];
+};
+
+struct tally {
+    unsigned long ledgers, sealed, recovered, adopted, failed, fenced, copied, replaced, unsure,
+        crashes, steps;
+};
+
+struct actor;
+
+struct sim {
+    uint64_t seed;
+    struct knobs knobs;
+    unsigned now, order;
+    bool loud;
+    const char *fault; /* the invariant that was broken; the run ends */
+    char text[256];
+    unsigned n; /* heap */
+    struct event *heap;
+    struct request *requests;
+    unsigned next_request;
+    struct meta_request *meta_requests;
+    unsigned next_meta;
+    struct record *records;
+    unsigned ledgers;
+    struct truth *truth;
+    struct sim_bookie *bookie;
+    unsigned cut_until[ACTORS][BOOKIES];
+    struct actor *actor[ACTORS];
+    struct tally *tally;
+};
+
+/* world.c */
+struct sim *sim_new(struct tally *tally); /* gives */
+void sim_drop(struct sim **s);
+/* One life; NULL, or what went wrong. */
+const char *sim_run(struct sim *s, uint64_t seed, bool loud);
+unsigned roll(struct sim *s, unsigned n); /* 0 .. n-1 */
+bool chance(struct sim *s, unsigned per_mille);
+bool healed(const struct sim *s);
+struct event *later(struct sim *s, unsigned delay, void (*run)(struct sim *s, struct event *e));
+void say(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void fault(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+unsigned size_of(unsigned value); /* of a payload */
+
+/* network.c */
+void request_send(struct sim *s, const struct request *q);
+void reply_send(struct sim *s, unsigned request, unsigned generation, const struct reply *r);
+void network_cut(struct sim *s, unsigned actor, unsigned bookie);
+
+/* bookie.c */
+void bookie_take(struct sim *s, unsigned request);
+void bookie_crash(struct sim *s, unsigned b);
+
+/* metadata.c: answers come to actor_meta() */
+void meta_ask(struct sim *s, const struct meta_request *m);
+struct ledger_facts facts_of(const struct sim *s, const struct record *r);
+
+/* writer.c, recovery.c */
+void writer_start(struct sim *s);
+void writer_reply(struct sim *s, const struct request *q, const struct reply *r);
+void writer_meta(struct sim *s, const struct meta_request *m, enum err err);
+void writer_kill(struct sim *s);
+void recovery_start(struct sim *s, unsigned actor);
+void recovery_reply(struct sim *s, const struct request *q, const struct reply *r);
+void recovery_meta(struct sim *s, const struct meta_request *m, enum err err);
+bool recovery_is_over(const struct sim *s, unsigned actor);
+void actors_drop(struct sim *s);
+unsigned actor_life(const struct sim *s, unsigned actor);
+
+/* check.c */
+void check_durable(struct sim *s, unsigned bookie, const struct journal_line *line);
+void check_put(struct sim *s, const struct meta_request *m);
+void check_confirmed(struct sim *s, unsigned ledger, entry_id e, unsigned value);
+void check_all(struct sim *s); /* after every step: the ledgers that were touched */
+void check_end(struct sim *s);
+
+#endif

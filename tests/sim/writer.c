@@ -1,0 +1,302 @@
+#include "common/mem.h"
+#include "tests/sim/actor.h"
+
+enum { BURST_MAX = 4 };
+
+static struct actor *writer_of(const struct sim *s)
+{
+    return s->actor[WRITER];
+}
+
+static bool wants_to_close(const struct actor *w)
+{
+    return w->confirmed == w->sim->knobs.total || w->appender.next >= (entry_id)w->close_at;
+}
+
+/* ---- effects of the appender ---- */
+
+static void send_copies(void *ctx, uint32_t slots, const struct appender_add *add)
+{
+    struct actor *w = ctx;
+    struct truth *t = &w->sim->truth[w->ledger];
+    struct request q = {.actor = WRITER, .ledger = w->ledger, .entry = add->entry, .add = true};
+
+    t->value[add->entry] = value_of(add->item);
+    t->sent = (unsigned)add->entry + 1;
+    q.image = (struct image){.lac = add->lac, .length = add->length, .value = value_of(add->item)};
+    for (q.slot = 0; q.slot < w->sim->knobs.quorum.ensemble; q.slot++) {
+        q.bookie = w->record.fragment[0].bookie[q.slot];
+        if (slots & 1u << q.slot)
+            request_send(w->sim, &q);
+    }
+}
+
+static void confirmed(void *ctx, entry_id e, void *item)
+{
+    struct actor *w = ctx;
+
+    say(w->sim, "writer: entry %d of ledger %u is confirmed", (int)e, w->ledger);
+    check_confirmed(w->sim, w->ledger, e, value_of(item));
+    if (value_of(item) != w->confirmed)
+        fault(w->sim, "I4: value %u confirmed, %u was due", value_of(item), w->confirmed);
+    w->confirmed++;
+}
+
+static void failed(void *ctx, entry_id e, void *item, enum err why)
+{
+    struct actor *w = ctx;
+
+    say(w->sim, "writer: entry %d of ledger %u, value %u, fails: %s", (int)e, w->ledger,
+        value_of(item), err_name(why));
+}
+
+static const struct appender_effects to_append = {
+    .send = send_copies, .confirm = confirmed, .fail = failed};
+
+/* ---- effects of the closer ---- */
+
+static void put(void *ctx)
+{
+    struct actor *w = ctx;
+    struct meta_request m = {.put = true,
+                             .actor = WRITER,
+                             .ledger = w->ledger,
+                             .expected = w->record.version,
+                             .record = w->record};
+
+    m.record.state = LEDGER_CLOSED;
+    m.record.last = w->closer.last;
+    m.record.length = w->closer.length;
+    meta_ask(w->sim, &m);
+}
+
+static void look(void *ctx)
+{
+    struct actor *w = ctx;
+
+    meta_ask(w->sim, &(struct meta_request){.actor = WRITER, .ledger = w->ledger});
+}
+
+static void waited(struct sim *s, struct event *e)
+{
+    struct actor *w = writer_of(s);
+
+    if (w->life == e->a)
+        closer_waited(&w->closer);
+}
+
+static void wait(void *ctx, unsigned tries)
+{
+    struct actor *w = ctx;
+
+    later(w->sim, 10 + 10 * tries, waited)->a = w->life;
+}
+
+static void create(struct sim *s, struct event *e);
+
+static void closed(void *ctx, enum err err)
+{
+    struct actor *w = ctx;
+    struct sim *s = w->sim;
+
+    say(s, "writer: its close of ledger %u ends: %s", w->ledger, err_name(err));
+    w->writer = STOPPED;
+    if (err)
+        return;
+    s->truth[w->ledger].sealed = true;
+    s->tally->sealed++;
+    w->next = w->confirmed;
+    if (w->confirmed == s->knobs.total || w->ledger + 1 == LEDGERS)
+        return;
+    w->writer = CREATING;
+    w->ledger++;
+    later(s, 1 + roll(s, 10), create)->a = w->life;
+}
+
+static const struct closer_effects to_close = {
+    .put = put, .look = look, .wait = wait, .done = closed};
+
+/* ---- its ways ---- */
+
+static void close_event(struct sim *s, struct event *e)
+{
+    struct actor *w = writer_of(s);
+
+    if (w->life != e->a)
+        return;
+    w->writer = CLOSING;
+    say(s, "writer: closes ledger %u at %d", w->ledger, (int)w->appender.lac);
+    closer_start(&w->closer, w->appender.lac, w->appender.length, &to_close, w);
+}
+
+/* Outside the core: a ledger that failed, or is full, is closed where it is. */
+static void settle(struct actor *w)
+{
+    struct sim *s = w->sim;
+
+    if (w->writer != WRITING)
+        return;
+    if (w->appender.state == APPENDER_FENCED) {
+        say(s, "writer: fenced, stops");
+        s->tally->fenced++;
+        w->writer = STOPPED;
+        return;
+    }
+    if (w->appender.state == APPENDER_OPEN && !wants_to_close(w))
+        return;
+    if (w->appender.state == APPENDER_FAILED)
+        s->tally->failed++;
+    appender_stop(&w->appender, ERR_CLOSED);
+    w->writer = ENDING;
+    later(s, 1 + roll(s, 20), close_event)->a = w->life;
+}
+
+static void append_event(struct sim *s, struct event *e)
+{
+    struct actor *w = writer_of(s);
+
+    if (w->life != e->a || w->writer != WRITING || w->ledger != e->b)
+        return;
+    for (unsigned n = 1 + roll(s, BURST_MAX); n > 0; n--) {
+        if (w->next == s->knobs.total || w->appender.next == ENTRIES)
+            break;
+        enum err err = appender_append(&w->appender, item_of(w->next), size_of(w->next));
+        if (err)
+            break;
+        say(s, "writer: appends value %u as entry %d", w->next, (int)w->appender.next - 1);
+        w->next++;
+    }
+    settle(w);
+    struct event *again = later(s, 1 + roll(s, s->knobs.pause), append_event);
+    again->a = w->life;
+    again->b = w->ledger;
+}
+
+static void begin_writing(struct actor *w)
+{
+    struct sim *s = w->sim;
+
+    w->writer = WRITING;
+    w->close_at = chance(s, 300) ? 1 + roll(s, 10) : ENTRIES;
+    appender_init(&w->appender, s->knobs.quorum, 200, &to_append, w);
+    appender_move(&w->appender, w->ring, ENTRIES);
+    s->tally->ledgers++;
+    struct event *e = later(s, 1, append_event);
+    e->a = w->life;
+    e->b = w->ledger;
+}
+
+static void choose(struct sim *s, struct fragment *f)
+{
+    unsigned left[BOOKIES];
+
+    for (unsigned b = 0; b < BOOKIES; b++)
+        left[b] = b;
+    for (unsigned i = 0; i < s->knobs.quorum.ensemble; i++) {
+        unsigned pick = i + roll(s, BOOKIES - i), t = left[i];
+        left[i] = left[pick];
+        left[pick] = t;
+        f->bookie[i] = left[i];
+    }
+}
+
+static void create(struct sim *s, struct event *e)
+{
+    struct actor *w = writer_of(s);
+
+    if (w->life != e->a)
+        return;
+    struct meta_request m = {.put = true, .actor = WRITER, .ledger = w->ledger, .expected = -1};
+    m.record = (struct record){.state = LEDGER_OPEN, .last = ENTRY_NONE, .n = 1};
+    choose(s, &m.record.fragment[0]);
+    meta_ask(s, &m);
+}
+
+static void on_create(struct actor *w, const struct meta_request *m, enum err err)
+{
+    if (err == ERR_OK) {
+        w->record = m->record;
+        begin_writing(w);
+    } else if (err == ERR_NOT_READY) {
+        later(w->sim, 20, create)->a = w->life;
+    } else {
+        w->writer = LOOKING;
+        look(w);
+    }
+}
+
+static void on_look(struct actor *w, const struct meta_request *m, enum err err)
+{
+    if (err == ERR_NOT_READY) {
+        look(w);
+    } else if (err) {
+        w->writer = CREATING;
+        later(w->sim, 20, create)->a = w->life;
+    } else if (m->record.state != LEDGER_OPEN) {
+        w->writer = STOPPED;
+    } else {
+        w->record = m->record;
+        begin_writing(w);
+    }
+}
+
+void writer_meta(struct sim *s, const struct meta_request *m, enum err err)
+{
+    struct actor *w = writer_of(s);
+
+    if (w->writer == CREATING) {
+        on_create(w, m, err);
+    } else if (w->writer == LOOKING) {
+        on_look(w, m, err);
+    } else if (m->put) {
+        closer_put(&w->closer, err);
+    } else {
+        if (!err)
+            w->record = m->record;
+        struct ledger_facts facts = {0};
+        if (!err)
+            facts = facts_of(s, &m->record);
+        closer_saw(&w->closer, err, &facts);
+    }
+}
+
+void writer_reply(struct sim *s, const struct request *q, const struct reply *r)
+{
+    struct actor *w = writer_of(s);
+
+    if (q->ledger != w->ledger || w->writer == CREATING || w->writer == LOOKING)
+        return;
+    if (r->err)
+        say(s, "writer: b%u, entry %d: %s", q->bookie, (int)q->entry, err_name(r->err));
+    if (r->err)
+        appender_refused(&w->appender, q->slot, r->err);
+    else
+        appender_acked(&w->appender, q->slot, q->entry);
+    settle(w);
+}
+
+void writer_start(struct sim *s)
+{
+    for (unsigned a = 0; a < ACTORS; a++) {
+        if (!s->actor[a])
+            s->actor[a] = mem_new(struct actor);
+        *s->actor[a] = (struct actor){.sim = s, .number = a, .life = 1};
+    }
+    later(s, 1, create)->a = 1;
+}
+
+void writer_kill(struct sim *s)
+{
+    struct actor *w = writer_of(s);
+
+    if (w->writer == STOPPED)
+        return;
+    say(s, "writer: dies");
+    w->life++;
+    w->writer = STOPPED;
+}
+
+unsigned actor_life(const struct sim *s, unsigned actor)
+{
+    return s->actor[actor]->life;
+}
