@@ -190,8 +190,9 @@ static void sealed(struct managed_ledger *m, int64_t entries, int64_t bytes)
     s->bytes = bytes;
     s->closed_ms = (int64_t)loop_wall_ms();
     m->dirty = true;
-    log_event(LOG_INFO, "managed_ledger.rolled", F_STR("topic", m->name),
-              F_I64("ledger", s->ledger), F_I64("entries", entries), F_I64("bytes", bytes));
+    log_event(LOG_INFO, m->core.ending ? "managed_ledger.closed" : "managed_ledger.rolled",
+              F_STR("topic", m->name), F_I64("ledger", s->ledger), F_I64("entries", entries),
+              F_I64("bytes", bytes));
 }
 
 static void closed(struct ledger_call *call, enum err err, struct ledger *l)

@@ -58,7 +58,8 @@ static void finish(struct opening *o, enum err err)
         ml_release(m);
         return;
     }
-    log_event(LOG_WARN, "managed_ledger.open_failed", F_STR("topic", m->name), F_ERR(err));
+    if (err != ERR_TOPIC_NOT_FOUND)
+        log_event(LOG_WARN, "managed_ledger.open_failed", F_STR("topic", m->name), F_ERR(err));
     while ((c = ml_cursors_take_last(m)))
         cursor_abandon(&c);
     m->end_call = call;

@@ -89,12 +89,13 @@ static struct position next_of_nothing(struct position p)
 struct position segments_next(const struct segments *s, struct position p)
 {
     unsigned i = first_from(s, p.ledger);
+    int64_t entry = p.entry < 0 ? -1 : p.entry;
 
     if (s->n == 0)
         return next_of_nothing(p);
     if (i < s->n && s->at[i].ledger == p.ledger) {
-        if (p.entry < s->at[i].entries - 1)
-            return (struct position){p.ledger, p.entry < 0 ? 0 : p.entry + 1};
+        if (entry < s->at[i].entries - 1)
+            return (struct position){p.ledger, entry + 1};
         i++;
     }
     while (i < s->n && s->at[i].entries == 0)
