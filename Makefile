@@ -98,7 +98,7 @@ below_metadata = metadata $(below_proto)
 below_ledger = ledger $(below_metadata)
 below_bookie = bookie $(below_ledger)
 below_client = client $(below_proto)
-below_broker = broker client $(below_ledger)
+below_broker = broker client bookie $(below_ledger)
 below_cli = cli broker client bookie ledger metadata proto common
 libs_under = $(foreach f,$(below_$(firstword $(subst /, ,$(1)))),$(call lib,$(f)))
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
