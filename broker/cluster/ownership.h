@@ -45,6 +45,7 @@ struct ownership {
 void ownership_find(struct ownership *o, const char *topic, struct ownership_call *c);
 void ownership_close(struct ownership **o);
 
-struct ownership *ownership_standalone(const struct broker_urls *self); /* gives; copies */
+/* Gives; borrows self for its life: its urls may be filled in until the first question. */
+struct ownership *ownership_standalone(const struct broker_urls *self);
 
 #endif

@@ -141,6 +141,8 @@ static void grew(struct ml_owner *o)
 {
     struct topic *t = container_of(o, struct topic, owner);
 
+    if (!t->ml)
+        return; /* it is being closed */
     list_each(&t->subscriptions, n)
         subscription_grew(list_entry(n, struct subscription, node));
 }

@@ -1,0 +1,112 @@
+#include "broker/admin/admin.h"
+
+#include <string.h>
+
+#include "broker/admin/routes.h"
+#include "broker/broker.h"
+#include "common/mem.h"
+
+enum { BODY_MAX = 1024 * 1024 };
+
+static const struct {
+    const char *method, *path;
+    route_fn *handle;
+    enum action action;
+} routes[] = {
+#define X(method, path, handler, action) {method, path, handler, action},
+#include "broker/admin/routes.def"
+#undef X
+};
+
+enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
+
+/* What a route is about: a topic when it names one. */
+static char *resource_of(const struct segments_of_path *p)
+{
+    if (p->n < 4)
+        return mem_string("");
+    return mem_format("%s://%s/%s/%s", p->at[0], p->at[1], p->at[2], p->at[3]);
+}
+
+static void handle(struct admin *a, struct http_request *r, unsigned i,
+                   const struct segments_of_path *p)
+{
+    const struct principal nobody = {0};
+    char *resource = resource_of(p);
+    enum err err = authorize(a->env.authorizer, &nobody, routes[i].action, resource);
+
+    if (err)
+        http_reply_reason(r, 403, "not allowed on %s", *resource ? resource : "this broker");
+    else
+        routes[i].handle(a, r, p);
+    mem_free(resource);
+}
+
+static void on_request(void *ctx, struct http_request *r)
+{
+    struct admin *a = ctx;
+    struct segments_of_path p;
+    bool known = false;
+
+    for (unsigned i = 0; i < ROUTES; i++) {
+        if (!route_matches(routes[i].path, http_path(r), &p))
+            continue;
+        known = true;
+        if (strcmp(routes[i].method, http_method(r)) == 0) {
+            handle(a, r, i, &p);
+            route_segments_drop(&p);
+            return;
+        }
+        route_segments_drop(&p);
+    }
+    if (known)
+        http_reply_reason(r, 405, "%s is not supported here", http_method(r));
+    else
+        http_reply_reason(r, 404, "there is nothing at this path");
+}
+
+enum err admin_open(struct admin **out, const struct admin_env *env)
+{
+    struct admin *a = mem_new(struct admin);
+    struct http_conf conf = {.host = env->conf->bind_address,
+                             .port = (uint16_t)env->conf->web_port,
+                             .body_max = BODY_MAX};
+
+    a->env = *env;
+    a->under_way = 1; /* being open */
+    enum err err = http_open(&a->http, env->home, &conf, on_request, a);
+    if (err) {
+        mem_free(a);
+        return err;
+    }
+    *out = a;
+    return ERR_OK;
+}
+
+uint16_t admin_port(const struct admin *a)
+{
+    return http_port(a->http);
+}
+
+void admin_holds(struct admin *a)
+{
+    a->under_way++;
+}
+
+void admin_lets_go(struct admin *a)
+{
+    if (--a->under_way > 0)
+        return;
+    void (*closed)(void *ctx) = a->closed;
+    void *ctx = a->closed_ctx;
+    mem_free(a);
+    closed(ctx);
+}
+
+void admin_close(struct admin *a, void (*done)(void *ctx), void *ctx)
+{
+    http_close(&a->http);
+    a->closed = done;
+    a->closed_ctx = ctx;
+    admin_lets_go(a);
+}

@@ -1,0 +1,37 @@
+/* admin.h - HTTP: health, metrics, lookup, and what of the admin REST API is there.
+ *
+ *   request -> routes.def (method, path) -> authorize -> handler -> JSON or text
+ *
+ * Threads: everything on `home`.
+ */
+#ifndef BROKER_ADMIN_ADMIN_H
+#define BROKER_ADMIN_ADMIN_H
+
+#include <stdint.h>
+
+#include "broker/auth/authorize.h"
+#include "common/err.h"
+#include "common/loop.h"
+
+struct admin;
+struct broker_conf;
+struct broker_metrics;
+struct metadata;
+struct ownership;
+
+/* Everything in it outlives the server. */
+struct admin_env {
+    struct loop *home;
+    const struct broker_conf *conf;
+    struct metadata *meta;
+    struct ownership *ownership;
+    const struct authorizer *authorizer;
+    const struct broker_metrics *metrics;
+};
+
+MUST_CHECK enum err admin_open(struct admin **out, const struct admin_env *env);
+uint16_t admin_port(const struct admin *a);
+/* Takes it; done() once nothing that was asked is under way. */
+void admin_close(struct admin *a, void (*done)(void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,149 @@
+/* Where a topic is served, and its partitions: what clients with an HTTP service URL ask. */
+#include <json-c/json.h>
+#include <string.h>
+
+#include "broker/admin/routes.h"
+#include "broker/broker.h"
+#include "broker/cluster/ownership.h"
+#include "broker/policy/topic_facts.h"
+#include "common/mem.h"
+
+struct question {
+    struct admin *admin;
+    struct http_request *request;
+    bool may_create;
+    struct topic_name name;
+    struct topic_facts_ask facts;
+    struct ownership_call owner;
+};
+
+static void finish(struct question *q)
+{
+    struct admin *a = q->admin;
+
+    topic_name_drop(&q->name);
+    mem_free(q);
+    admin_lets_go(a);
+}
+
+static void reply_json(struct http_request *r, json_object *o)
+{
+    const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_NOSLASHESCAPE);
+
+    http_reply(r, 200, "application/json", view_of(text, strlen(text)));
+    json_object_put(o);
+}
+
+/* The facts alone may end it. */
+static bool is_settled(struct question *q, enum err err, const struct topic_facts *f)
+{
+    if (err)
+        http_reply_reason(q->request, 503, "%s", err_text(err));
+    else if (!f->ns_exists)
+        http_reply_reason(q->request, 404, "Namespace not found");
+    else
+        return false;
+    finish(q);
+    return true;
+}
+
+static void start(struct admin *a, struct http_request *r, const struct segments_of_path *p,
+                  void (*known)(struct topic_facts_ask *ask, enum err err,
+                                const struct topic_facts *f))
+{
+    char *full = mem_format("%s://%s/%s/%s", p->at[0], p->at[1], p->at[2], p->at[3]);
+    const char *create = http_query(r, "checkAllowAutoCreation");
+    struct topic_name name;
+    enum err err = topic_facts_name(full, &name);
+
+    mem_free(full);
+    if (err) {
+        http_reply_reason(r, 412, "Topic name is not valid");
+        return;
+    }
+    struct question *q = mem_new(struct question);
+    *q = (struct question){.admin = a,
+                           .request = r,
+                           .name = name,
+                           .may_create = create && strcmp(create, "true") == 0 &&
+                                         a->env.conf->auto_topic_creation};
+    admin_holds(a);
+    q->facts =
+        (struct topic_facts_ask){.home = a->env.home, .name = &q->name, .done = known};
+    topic_facts_ask(a->env.meta, &q->facts);
+}
+
+/* ---- lookup ---- */
+
+static void add_url(json_object *o, const char *key, const char *url)
+{
+    json_object_object_add(o, key, *url ? json_object_new_string(url) : NULL);
+}
+
+static void owner_known(struct ownership_call *c, enum err err, bool mine,
+                        const struct broker_urls *at)
+{
+    struct question *q = container_of(c, struct question, owner);
+
+    (void)mine;
+    if (err) {
+        http_reply_reason(q->request, 503, "%s", err_text(err));
+    } else {
+        json_object *o = json_object_new_object();
+        add_url(o, "brokerUrl", at->service);
+        json_object_object_add(o, "brokerUrlTls", json_object_new_string(at->service_tls));
+        add_url(o, "httpUrl", at->web);
+        add_url(o, "httpUrlTls", at->web_tls);
+        add_url(o, "nativeUrl", at->service);
+        reply_json(q->request, o);
+    }
+    finish(q);
+}
+
+static void topic_known(struct topic_facts_ask *ask, enum err err, const struct topic_facts *f)
+{
+    struct question *q = container_of(ask, struct question, facts);
+
+    if (is_settled(q, err, f))
+        return;
+    q->owner = (struct ownership_call){.home = ask->home, .done = owner_known};
+    ownership_find(q->admin->env.ownership, q->name.full, &q->owner);
+}
+
+void on_topic_lookup(struct admin *a, struct http_request *r, const struct segments_of_path *p)
+{
+    const char *listener = http_query(r, "listenerName");
+
+    if (!listener)
+        listener = http_header(r, "X-Pulsar-ListenerName");
+    if (listener && *listener)
+        http_reply_reason(r, 400, "the broker do not have %s listener", listener);
+    else
+        start(a, r, p, topic_known);
+}
+
+/* ---- partitions ---- */
+
+static void partitions_known(struct topic_facts_ask *ask, enum err err,
+                             const struct topic_facts *f)
+{
+    struct question *q = container_of(ask, struct question, facts);
+
+    if (is_settled(q, err, f))
+        return;
+    if (f->partitions == 0 && !f->exists && !q->may_create) {
+        http_reply_reason(q->request, 404, "Topic not found");
+    } else {
+        json_object *o = json_object_new_object();
+        json_object_object_add(
+            o, "partitions", json_object_new_int(q->name.partition < 0 ? f->partitions : 0));
+        reply_json(q->request, o);
+    }
+    finish(q);
+}
+
+void on_topic_partitions(struct admin *a, struct http_request *r,
+                         const struct segments_of_path *p)
+{
+    start(a, r, p, partitions_known);
+}

@@ -1,0 +1,37 @@
+/* routes.h - which handler takes a request, and what it needs. */
+#ifndef BROKER_ADMIN_ROUTES_H
+#define BROKER_ADMIN_ROUTES_H
+
+#include <stdbool.h>
+
+#include "broker/admin/admin.h"
+#include "common/http.h"
+
+struct admin {
+    struct admin_env env;
+    struct http_server *http;
+    unsigned under_way;
+    void (*closed)(void *ctx); /* NULL: it is open */
+    void *closed_ctx;
+};
+
+enum { SEGMENTS_MAX = 8 };
+
+/* The {} of the route's path, decoded; borrowed. */
+struct segments_of_path {
+    unsigned n;
+    char *at[SEGMENTS_MAX];
+};
+
+typedef void route_fn(struct admin *a, struct http_request *r, const struct segments_of_path *p);
+route_fn on_status, on_metrics, on_health, on_version;
+route_fn on_topic_lookup, on_topic_partitions;
+
+/* Gives the segments when it says true. */
+bool route_matches(const char *pattern, const char *path, struct segments_of_path *out);
+void route_segments_drop(struct segments_of_path *p);
+
+void admin_holds(struct admin *a);
+void admin_lets_go(struct admin *a); /* may free it */
+
+#endif

@@ -1,0 +1,397 @@
+#include "broker/broker.h"
+
+#include <semaphore.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "broker/admin/admin.h"
+#include "broker/cluster/ownership.h"
+#include "broker/managed_ledger/managed_ledger.h"
+#include "broker/metrics.h"
+#include "broker/session/sessions.h"
+#include "broker/topic/topics.h"
+#include "common/listener.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "ledger/client.h"
+#include "metadata/init.h"
+#include "metadata/metadata.h"
+#include "metadata/paths.h"
+#include "proto/frame.h"
+
+/* What the broker has on one loop. */
+struct seat {
+    struct broker *broker;
+    struct loop *loop;
+    unsigned index;
+    struct ledger_client *ledgers;
+    struct ml_env *managed_ledgers;
+    struct topics *topics;
+    struct sessions *sessions;
+};
+
+struct broker {
+    const struct broker_conf *conf;
+    struct metadata *meta;
+    struct loops *loops;
+    struct broker_metrics metrics;
+    const struct authorizer *authorizer;
+    struct ownership *ownership;
+    struct topics_map topics;
+    struct seat seats[64];
+    unsigned next_seat; /* for connections; the first loop's */
+    struct listener *listener;
+    uint16_t port;
+    struct admin *admin;
+    uint16_t web_port;
+    char *service_url, *web_url;
+    struct broker_urls urls;
+    int64_t instance; /* of the first loop; the others follow */
+    sem_t done;       /* starting and stopping wait here */
+    enum err err;
+};
+
+static void wait_for(struct broker *b, unsigned n)
+{
+    while (n > 0)
+        if (sem_wait(&b->done) == 0)
+            n--;
+}
+
+static void one_is_done(void *ctx)
+{
+    struct broker *b = ctx;
+    sem_post(&b->done);
+}
+
+/* ---- settings ---- */
+
+static size_t mb(int64_t n)
+{
+    return (size_t)n * 1024 * 1024;
+}
+
+static size_t a_share(const struct broker *b, int64_t all_mb)
+{
+    return mb(all_mb) / b->loops->n;
+}
+
+/* One managed ledger may take half of what its loop may, and never less than two messages. */
+static size_t pending_bytes(const struct broker_conf *conf)
+{
+    size_t half = mb(conf->publish_buffer_mb) / 2;
+    size_t least = 2 * ((size_t)conf->max_message_size + FRAME_PADDING);
+
+    return half > least ? half : least;
+}
+
+static struct ml_conf ml_conf_of(const struct broker *b)
+{
+    const struct broker_conf *c = b->conf;
+
+    return (struct ml_conf){
+        .quorum = {.ensemble = (unsigned)c->ensemble,
+                   .write = (unsigned)c->write_quorum,
+                   .ack = (unsigned)c->ack_quorum},
+        .max_entries_per_ledger = c->max_entries_per_ledger,
+        .max_bytes_per_ledger = c->max_mb_per_ledger * 1024 * 1024,
+        .min_rollover_ms = c->min_rollover_minutes * 60000,
+        .max_rollover_ms = c->max_rollover_minutes * 60000,
+        .retention_ms = c->retention_minutes < 0 ? -1 : c->retention_minutes * 60000,
+        .retention_bytes = c->retention_mb < 0 ? -1 : c->retention_mb * 1024 * 1024,
+        .pending_bytes = pending_bytes(c),
+        .cache_bytes = a_share(b, c->cache_mb),
+        .cursor_max_entries = c->cursor_max_entries,
+        .cursor_delta_delay_us = c->cursor_delay_ms * 1000,
+    };
+}
+
+static enum err check_conf(const struct broker_conf *c)
+{
+    if (c->ack_quorum <= c->write_quorum && c->write_quorum <= c->ensemble)
+        return ERR_OK;
+    log_event(LOG_ERROR, "broker.config_refused", F_I64("ensemble", c->ensemble),
+              F_I64("writeQuorum", c->write_quorum), F_I64("ackQuorum", c->ack_quorum),
+              F_STR("reason", "ack quorum <= write quorum <= ensemble size must hold"));
+    return ERR_BAD_CONFIG;
+}
+
+/* ---- a loop's seat ---- */
+
+static void seat_open(void *ctx)
+{
+    struct seat *s = ctx;
+    struct broker *b = s->broker;
+    const struct ml_conf ml = ml_conf_of(b);
+    const struct ledger_client_conf client = {
+        .add_timeout_us = (uint64_t)b->conf->bookie_timeout_seconds * 1000000,
+        .read_timeout_us = (uint64_t)b->conf->bookie_timeout_seconds * 1000000,
+    };
+
+    s->ledgers = ledger_client_new(s->loop, b->meta, &client);
+    s->managed_ledgers = ml_env_new(s->loop, s->ledgers, b->meta, &ml);
+    s->topics = topics_new(&(struct topics_env){
+        .home = s->loop,
+        .meta = b->meta,
+        .ledgers = s->managed_ledgers,
+        .ownership = b->ownership,
+        .metrics = &b->metrics,
+        .conf = b->conf,
+        .instance = b->instance + s->index,
+        .publish_budget = mb(b->conf->publish_buffer_mb),
+    });
+    s->sessions = sessions_new(&(struct sessions_env){
+        .home = s->loop,
+        .conf = b->conf,
+        .meta = b->meta,
+        .ownership = b->ownership,
+        .authorizer = b->authorizer,
+        .topics = &b->topics,
+        .metrics = &b->metrics,
+    });
+}
+
+static void seat_close_topics(void *ctx)
+{
+    struct seat *s = ctx;
+    topics_close(s->topics, one_is_done, s->broker);
+}
+
+static void seat_close_sessions(void *ctx)
+{
+    struct seat *s = ctx;
+    sessions_close(s->sessions, one_is_done, s->broker);
+}
+
+static void seat_drop(void *ctx)
+{
+    struct seat *s = ctx;
+
+    sessions_drop(&s->sessions);
+    topics_drop(&s->topics);
+    ml_env_drop(&s->managed_ledgers);
+    ledger_client_drop(&s->ledgers);
+}
+
+static void on_seats(struct broker *b, void (*fn)(void *ctx))
+{
+    for (unsigned i = 0; i < b->loops->n; i++)
+        loop_call(b->loops->at[i], fn, &b->seats[i]);
+}
+
+/* ---- connections ---- */
+
+struct arrival {
+    struct task task;
+    struct sessions *sessions;
+    int fd;
+};
+
+static void arrive(struct task *t)
+{
+    struct arrival *a = container_of(t, struct arrival, task);
+
+    sessions_accept(a->sessions, a->fd);
+    mem_free(a);
+}
+
+static void on_accepted(void *ctx, int fd)
+{
+    struct broker *b = ctx;
+    struct seat *s = &b->seats[b->next_seat++ % b->loops->n];
+    struct arrival *a = mem_new(struct arrival);
+
+    a->task.run = arrive;
+    a->sessions = s->sessions;
+    a->fd = fd;
+    loop_post(s->loop, &a->task);
+}
+
+static char *own_host(const struct broker_conf *conf)
+{
+    char host[256] = "localhost";
+
+    if (*conf->advertised_address)
+        return mem_string(conf->advertised_address);
+    if (gethostname(host, sizeof(host) - 1))
+        snprintf(host, sizeof(host), "localhost");
+    return mem_string(host);
+}
+
+/* Once the ports are known: one of them may have been picked when it was opened.  Nobody has
+ * come in yet, since that too is this loop's work. */
+static void urls_make(struct broker *b)
+{
+    char *host = own_host(b->conf);
+
+    b->service_url = mem_format("pulsar://%s:%u", host, b->port);
+    b->web_url = mem_format("http://%s:%u", host, b->web_port);
+    mem_free(host);
+    b->urls = (struct broker_urls){
+        .service = b->service_url, .service_tls = "", .web = b->web_url, .web_tls = ""};
+}
+
+static void doors_open(void *ctx)
+{
+    struct broker *b = ctx;
+    const struct admin_env admin = {
+        .home = b->loops->at[0],
+        .conf = b->conf,
+        .meta = b->meta,
+        .ownership = b->ownership,
+        .authorizer = b->authorizer,
+        .metrics = &b->metrics,
+    };
+
+    b->err = listener_open(&b->listener, b->loops->at[0], b->conf->bind_address,
+                           (uint16_t)b->conf->port, on_accepted, b);
+    if (b->err)
+        return;
+    b->port = listener_port(b->listener);
+    b->err = admin_open(&b->admin, &admin);
+    if (b->err)
+        return;
+    b->web_port = admin_port(b->admin);
+    urls_make(b);
+}
+
+static void listener_shut(void *ctx)
+{
+    struct broker *b = ctx;
+
+    if (b->listener)
+        listener_close(&b->listener);
+}
+
+static void admin_shut(void *ctx)
+{
+    struct broker *b = ctx;
+
+    if (b->admin)
+        admin_close(b->admin, one_is_done, b);
+    else
+        one_is_done(b);
+    b->admin = NULL;
+}
+
+/* ---- start ---- */
+
+struct counting {
+    struct meta_call call;
+    struct broker *broker;
+};
+
+static void counted(struct meta_call *c, const struct meta_reply *r)
+{
+    struct counting *n = container_of(c, struct counting, call);
+
+    n->broker->err = r->err;
+    n->broker->instance = r->first;
+    sem_post(&n->broker->done);
+}
+
+/* Numbers that no loop of any broker had before: names of producers are made of them. */
+static enum err take_instances(struct broker *b)
+{
+    struct counting n = {.call = {.home = b->loops->at[0], .done = counted}, .broker = b};
+
+    meta_counter(b->meta, PATH_PRODUCER_COUNTER, b->loops->n, &n.call);
+    wait_for(b, 1);
+    if (b->err)
+        log_event(LOG_ERROR, "broker.not_started", F_STR("what", "the producer name counter"),
+                  F_ERR(b->err));
+    return b->err;
+}
+
+static void seats_take(struct broker *b)
+{
+    b->topics.n = b->loops->n;
+    for (unsigned i = 0; i < b->loops->n; i++)
+        b->seats[i] = (struct seat){.broker = b, .loop = b->loops->at[i], .index = i};
+    on_seats(b, seat_open);
+    for (unsigned i = 0; i < b->loops->n; i++)
+        b->topics.at[i] = b->seats[i].topics;
+}
+
+static enum err check_cluster(struct broker *b)
+{
+    char *instance_id = NULL;
+    enum err err = cluster_check(b->meta, b->conf->cluster, &instance_id);
+
+    mem_free(instance_id);
+    return err;
+}
+
+static enum err start(struct broker *b)
+{
+    TRY(check_conf(b->conf));
+    TRY(check_cluster(b));
+    TRY(take_instances(b));
+    seats_take(b);
+    loop_call(b->loops->at[0], doors_open, b);
+    return b->err;
+}
+
+enum err broker_start(struct broker **out, const struct broker_conf *conf, struct metadata *meta,
+                      struct loops *loops)
+{
+    struct broker *b = mem_new(struct broker);
+
+    b->conf = conf;
+    b->meta = meta;
+    b->loops = loops;
+    b->authorizer = authorizer_allow_all();
+    b->ownership = ownership_standalone(&b->urls);
+    sem_init(&b->done, 0, 0);
+    enum err err = start(b);
+    if (err) {
+        broker_stop(&b);
+        return err;
+    }
+    log_event(LOG_INFO, "broker.started", F_STR("cluster", conf->cluster),
+              F_U64("port", b->port), F_U64("web_port", b->web_port));
+    *out = b;
+    return ERR_OK;
+}
+
+/* ---- stop ---- */
+
+static void close_all(struct broker *b)
+{
+    loop_call(b->loops->at[0], listener_shut, b);
+    on_seats(b, seat_close_topics);
+    wait_for(b, b->loops->n);
+    on_seats(b, seat_close_sessions);
+    wait_for(b, b->loops->n);
+    loop_call(b->loops->at[0], admin_shut, b);
+    wait_for(b, 1);
+    on_seats(b, seat_drop);
+}
+
+void broker_stop(struct broker **bp)
+{
+    struct broker *b = *bp;
+
+    if (!b)
+        return;
+    *bp = NULL;
+    if (b->topics.n > 0) {
+        close_all(b);
+        log_event(LOG_INFO, "broker.stopped", F_STR("cluster", b->conf->cluster));
+    }
+    ownership_close(&b->ownership);
+    mem_free(b->service_url);
+    mem_free(b->web_url);
+    sem_destroy(&b->done);
+    mem_free(b);
+}
+
+uint16_t broker_port(const struct broker *b)
+{
+    return b->port;
+}
+
+uint16_t broker_web_port(const struct broker *b)
+{
+    return b->web_port;
+}

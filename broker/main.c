@@ -1,0 +1,173 @@
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/broker.h"
+#include "common/flight.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "metadata/metadata.h"
+
+static const char usage[] =
+    "lgm-broker - owns topics and serves Pulsar clients; keeps nothing on disk\n"
+    "\n"
+    "  --conf FILE         settings, key=value a line (broker.conf)\n"
+    "  --set KEY=VALUE     one setting, over the file and LGM_KEY in the environment\n"
+    "  --describe-config   every setting, its default and what it does\n"
+    "  --version, --help\n"
+    "\n"
+    "example: lgm-broker --conf conf/broker.conf --set metadataStoreUrl=rocksdb:/data/meta\n";
+
+enum { MAX_SETS = 64 };
+
+struct options {
+    const char *conf_file;
+    const char *sets[MAX_SETS];
+    unsigned n;
+    int exit_code; /* -1: go on */
+};
+
+static int say(const char *text)
+{
+    fputs(text, stdout);
+    return EXIT_SUCCESS;
+}
+
+static int wrong_usage(void)
+{
+    fputs(usage, stderr);
+    return 2;
+}
+
+static int describe(void)
+{
+    config_describe(&broker_config_table, stdout);
+    return EXIT_SUCCESS;
+}
+
+static int take_set(struct options *o, const char *key_value)
+{
+    if (o->n == MAX_SETS)
+        return wrong_usage();
+    o->sets[o->n++] = key_value;
+    return -1;
+}
+
+static int take_option(struct options *o, int c)
+{
+    switch (c) {
+    case 'c':
+        o->conf_file = optarg;
+        return -1;
+    case 's':
+        return take_set(o, optarg);
+    case 'd':
+        return describe();
+    case 'v':
+        return say("lgm-broker " LGM_VERSION "\n");
+    case 'h':
+        return say(usage);
+    default:
+        return wrong_usage();
+    }
+}
+
+static struct options read_options(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"conf", required_argument, NULL, 'c'},
+        {"set", required_argument, NULL, 's'},
+        {"describe-config", no_argument, NULL, 'd'},
+        {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    struct options o = {.exit_code = -1};
+
+    for (int c; o.exit_code < 0 && (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
+        o.exit_code = take_option(&o, c);
+    if (o.exit_code < 0 && optind < argc)
+        o.exit_code = wrong_usage();
+    return o;
+}
+
+static enum err load_conf(const struct options *o, struct broker_conf *conf)
+{
+    TRY(config_defaults(&broker_config_table, conf));
+    if (o->conf_file)
+        TRY(config_load_file(&broker_config_table, conf, o->conf_file));
+    TRY(config_load_env(&broker_config_table, conf));
+    for (unsigned i = 0; i < o->n; i++)
+        TRY(config_set(&broker_config_table, conf, o->sets[i], "--set"));
+    return ERR_OK;
+}
+
+static enum err open_metadata(const char *url, struct metadata **out)
+{
+    static const char rocks[] = "rocksdb:";
+
+    if (strncmp(url, rocks, strlen(rocks)) == 0 && url[strlen(rocks)])
+        return meta_rocks_open(out, url + strlen(rocks));
+    log_event(LOG_ERROR, "broker.config_refused", F_STR("key", "metadataStoreUrl"),
+              F_STR("value", url), F_STR("reason", "only rocksdb:DIRECTORY is supported yet"));
+    return ERR_BAD_CONFIG;
+}
+
+/* Every thread inherits the mask, so that the signal comes to sigwait() and to nobody else. */
+static sigset_t block_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return set;
+}
+
+static unsigned threads_of(const struct broker_conf *conf)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (conf->io_threads > 0)
+        return (unsigned)conf->io_threads;
+    return cores < 1 ? 1 : cores > 64 ? 64 : (unsigned)cores;
+}
+
+static enum err serve(const struct broker_conf *conf, const sigset_t *signals)
+{
+    struct metadata *meta;
+    struct loops loops = {0};
+    struct broker *broker = NULL;
+    int got;
+
+    TRY(open_metadata(conf->metadata_url, &meta));
+    loops_start(&loops, "io", threads_of(conf));
+    enum err err = broker_start(&broker, conf, meta, &loops);
+    if (!err)
+        sigwait(signals, &got);
+    broker_stop(&broker);
+    meta_close(&meta);
+    loops_stop(&loops);
+    return err;
+}
+
+int main(int argc, char **argv)
+{
+    const struct options o = read_options(argc, argv);
+    if (o.exit_code >= 0)
+        return o.exit_code;
+    struct broker_conf conf = {0};
+    const sigset_t signals = block_signals();
+    flight_install();
+    enum err err = load_conf(&o, &conf);
+    if (!err)
+        err = serve(&conf, &signals);
+    config_drop(&broker_config_table, &conf);
+    return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
