@@ -24,10 +24,16 @@ void cutter_take(struct cutter *c, struct slice s)
     c->rest = s;
 }
 
-static void skip(struct cutter *c, size_t n)
+/* Moves the next bytes of what was read to `into`, at most `want` of them. */
+static size_t move(struct cutter *c, uint8_t *into, size_t want)
 {
+    const size_t n = c->rest.len < want ? c->rest.len : want;
+    if (n == 0)
+        return 0;
+    memcpy(into, c->rest.base, n);
     c->rest.base += n;
     c->rest.len -= n;
+    return n;
 }
 
 size_t cutter_wanted(const struct cutter *c)
@@ -40,26 +46,6 @@ size_t cutter_wanted(const struct cutter *c)
            (size_t)c->head[3];
 }
 
-static void fill_head(struct cutter *c)
-{
-    const size_t missing = sizeof c->head - c->head_len;
-    const size_t n = c->rest.len < missing ? c->rest.len : missing;
-    if (n > 0)
-        memcpy(c->head + c->head_len, c->rest.base, n);
-    c->head_len += n;
-    skip(c, n);
-}
-
-static void fill_part(struct cutter *c)
-{
-    const size_t missing = c->part_want - c->part_len;
-    const size_t n = c->rest.len < missing ? c->rest.len : missing;
-    if (n > 0)
-        memcpy(slab_bytes(c->part) + c->part_len, c->rest.base, n);
-    c->part_len += n;
-    skip(c, n);
-}
-
 static enum err out_of_bytes(struct cutter *c)
 {
     slice_drop(&c->rest);
@@ -68,7 +54,7 @@ static enum err out_of_bytes(struct cutter *c)
 
 static enum err next_of_part(struct cutter *c, struct slice *frame)
 {
-    fill_part(c);
+    c->part_len += move(c, slab_bytes(c->part) + c->part_len, c->part_want - c->part_len);
     if (c->part_len < c->part_want)
         return out_of_bytes(c);
     *frame = slice_take(&c->part, c->part_want);
@@ -79,7 +65,7 @@ enum err cutter_next(struct cutter *c, struct slice *frame)
 {
     if (c->part)
         return next_of_part(c, frame);
-    fill_head(c);
+    c->head_len += move(c, c->head + c->head_len, sizeof c->head - c->head_len);
     if (c->head_len < sizeof c->head)
         return out_of_bytes(c);
     const size_t len = cutter_wanted(c);
@@ -88,7 +74,9 @@ enum err cutter_next(struct cutter *c, struct slice *frame)
     c->head_len = 0;
     if (len <= c->rest.len) {
         *frame = slice_part(c->rest, 0, len);
-        skip(c, len);
+        if (len > 0)
+            c->rest.base += len;
+        c->rest.len -= len;
         return ERR_OK;
     }
     c->part = slab_new(len);

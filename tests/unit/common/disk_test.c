@@ -125,7 +125,7 @@ START_TEST(a_thousand_pieces_in_one_write)
     start(_i);
     struct disk_file *f = opened("a", DISK_CREATE);
     for (int i = 0; i < 1000; i++)
-        iov[i] = (struct iovec){(void *)(uintptr_t)("0123456789" + i % 10), 1};
+        iov[i] = (struct iovec){(void *)(uintptr_t) & "0123456789"[i % 10], 1};
     ck_assert_int_eq(disk->ops->write(f, 0, iov, 1000), ERR_OK);
     disk->ops->close(&f);
     ck_assert_int_eq(disk_load(disk, in_dir("a"), 1000, &bytes, &len), ERR_OK);
