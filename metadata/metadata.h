@@ -54,7 +54,8 @@ struct meta_call {
     void (*done)(struct meta_call *c, const struct meta_reply *r);
 };
 
-/* One step of a transaction: all steps happen or none (BAD_VERSION). */
+/* One step of a transaction: all steps happen or none (BAD_VERSION).  A key is changed by one
+ * step at most (NOT_ALLOWED); with META_ANY a key that is absent already is removed. */
 struct meta_op {
     enum { META_PUT, META_REMOVE, META_CHECK } kind;
     const char *key;
@@ -64,7 +65,11 @@ struct meta_op {
 enum { META_OPS_MAX = 64 };
 
 struct meta_change {
-    enum { META_CHANGED_PUT, META_CHANGED_REMOVED, META_CHANGED_UNSURE /* relist the prefix */ } kind;
+    enum {
+        META_CHANGED_PUT,
+        META_CHANGED_REMOVED,
+        META_CHANGED_UNSURE /* relist the prefix, which is `key` */
+    } kind;
     const char *key;
     struct slice value;
     int64_t version;

@@ -12,7 +12,9 @@
 #include "metadata/rocks_value.h"
 #include "metadata/shelf.h"
 
-enum { WRITE_BUFFER = 8 * 1024 * 1024, TOLERATE_TORN_TAIL = 0, LOG_WARNINGS = 2 };
+enum { WRITE_BUFFER = 8 * 1024 * 1024, TOLERATE_TORN_TAIL = 0, LOG_HEADER_ONLY = 5 };
+/* Left free for what RocksDB must write by itself: a flush, a compaction. */
+enum { RESERVE = 4 * WRITE_BUFFER, RESERVE_SHARE = 8 };
 
 static const char revision_key[] = "m";
 
@@ -155,12 +157,39 @@ static void batch_change(rocksdb_writebatch_t *b, const struct key_item *i)
     mem_free(stored);
 }
 
+static bool adds(const struct key_map *changes)
+{
+    for (size_t i = 0; i < changes->n; i++)
+        if (!changes->at[i]->gone && !changes->at[i]->held)
+            return true;
+    return false;
+}
+
+/* A write that RocksDB could not finish makes it refuse all that follow: so the disk is never
+ * filled to its end, and what makes room still goes through. */
+static enum err check_space(struct rocks *r, const struct key_map *changes)
+{
+    struct disk *d = disk_real();
+    uint64_t left, total;
+
+    if (!adds(changes))
+        return ERR_OK;
+    TRY(d->ops->space(d, r->dir, &left, &total));
+    uint64_t reserve = total / RESERVE_SHARE < RESERVE ? total / RESERVE_SHARE : RESERVE;
+    if (left >= reserve)
+        return ERR_OK;
+    log_event(LOG_ERROR, "metadata.disk_full", F_STR("dir", r->dir), F_U64("free", left),
+              F_U64("reserve", reserve));
+    return ERR_NO_SPACE;
+}
+
 static enum err commit(struct shelf *s, const struct key_map *changes, uint64_t revision)
 {
     struct rocks *r = rocks_of(s);
-    rocksdb_writebatch_t *b = rocksdb_writebatch_create();
     char *wrong = NULL;
 
+    TRY(check_space(r, changes));
+    rocksdb_writebatch_t *b = rocksdb_writebatch_create();
     for (size_t i = 0; i < changes->n; i++)
         batch_change(b, changes->at[i]);
     batch_put(b, revision_key, &(struct rocks_header){.revision = revision}, (struct slice){0});
@@ -187,8 +216,9 @@ static void close_rocks(struct shelf *s)
     mem_free(r);
 }
 
-/* A damaged log refuses to open; only what was cut off at its end, and so never answered,
- * is let go. */
+/* A damaged journal refuses to open; only what was cut off at its end, and so never answered,
+ * is let go.  RocksDB says nothing in its log file while it runs: a line that does not fit on
+ * the disk any more ends the process (an assertion that Debian's build keeps). */
 static void choose_options(struct rocks *r)
 {
     r->options = rocksdb_options_create();
@@ -196,9 +226,9 @@ static void choose_options(struct rocks *r)
     rocksdb_options_set_paranoid_checks(r->options, 1);
     rocksdb_options_set_wal_recovery_mode(r->options, TOLERATE_TORN_TAIL);
     rocksdb_options_set_write_buffer_size(r->options, WRITE_BUFFER);
-    rocksdb_options_set_max_open_files(r->options, 128);
+    rocksdb_options_set_info_log_level(r->options, LOG_HEADER_ONLY);
     rocksdb_options_set_keep_log_file_num(r->options, 2);
-    rocksdb_options_set_info_log_level(r->options, LOG_WARNINGS);
+    rocksdb_options_set_max_open_files(r->options, 128);
     r->read = rocksdb_readoptions_create();
     rocksdb_readoptions_set_verify_checksums(r->read, 1);
     r->write = rocksdb_writeoptions_create();
