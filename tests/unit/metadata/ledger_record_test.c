@@ -161,8 +161,7 @@ START_TEST(bad_text_is_refused)
         "",
         "quorumSize: 1",
         "quorumSize: 1 ensembleSize: 1 length: 0 state: OPEN",
-        "quorumSize: 1 ensembleSize: 1 length: 0 state: NO segment { ensembleMember: \"b\" "
-        "firstEntryId: 0 }",
+        "quorumSize: 1 ensembleSize: 1 length: 0 state: NO segment { firstEntryId: 0 }",
         "quorumSize: 1 ensembleSize: 1 length: 0 state: OPEN segment { ensembleMember: \"b\"",
         "quorumSize: 1 ensembleSize: 1 length: 0 state: OPEN segment { ensembleMember: b }",
         "quorumSize: 99999999999 ensembleSize: 1 length: 0 state: OPEN",

@@ -1,9 +1,12 @@
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -213,6 +216,56 @@ START_TEST(full_disk_is_an_answer)
 }
 END_TEST
 
+/* A small disk of our own, seen by this process only; false where that is not allowed. */
+static bool mount_small_disk(void)
+{
+    int how = CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
+
+    return unshare(how) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", dir, "tmpfs", 0, "size=8m") == 0;
+}
+
+static void fill_disk(const char *path)
+{
+    static const char zeros[4096];
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+    while (write(fd, zeros, sizeof zeros) > 0)
+        continue;
+    close(fd);
+}
+
+/* Puts are refused, reads are not, and all goes on when there is room again. */
+START_TEST(a_full_disk_passes)
+{
+    char path[600];
+
+    make_dir();
+    if (!mount_small_disk()) {
+        fprintf(stderr, "skipped: no small disk may be mounted here\n");
+        remove_dir();
+        return;
+    }
+    struct metadata *m = open_store();
+    ask_put(m, "/a", "1", META_ANY);
+    ask_put(m, "/b", "1", META_ANY);
+    snprintf(path, sizeof path, "%s/filler", dir);
+    fill_disk(path);
+    ck_assert_int_eq(ask_put(m, "/a", "2", META_ANY).err, ERR_NO_SPACE);
+    ck_assert_int_eq(ask_counter(m, "/n", 1).err, ERR_NO_SPACE);
+    ck_assert_str_eq(ask_get(m, "/a").text, "1");
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(ask_put(m, "/a", "2", 0).err, ERR_OK);
+    ck_assert_int_eq(ask_remove(m, "/b", META_ANY).err, ERR_OK);
+    meta_close(&m);
+    m = open_store();
+    ck_assert_str_eq(ask_range(m, "/", NULL, 9, false).text, "/a=2@1");
+    meta_close(&m);
+    umount(dir);
+    remove_dir();
+}
+END_TEST
+
 START_TEST(a_place_that_cannot_be_made_is_an_error)
 {
     struct metadata *m;
@@ -253,6 +306,7 @@ int main(void)
                                                SUITE_CASE(is_open_once),
                                                SUITE_CASE(damage_is_refused),
                                                SUITE_CASE(full_disk_is_an_answer),
+                                               SUITE_CASE(a_full_disk_passes),
                                                SUITE_CASE(a_place_that_cannot_be_made_is_an_error),
                                                SUITE_CASE(values_carry_their_format),
                                                {0}});
