@@ -123,11 +123,11 @@ static void do_discard(struct ml_core *c, int64_t ledger)
 
 static void resumed(struct managed_ledger *m)
 {
-    if (m->short_of_bookies)
+    if (m->wait_told)
         log_event(LOG_INFO, "managed_ledger.resumed", F_STR("topic", m->name),
                   F_U64("bookies", ledger_client_bookies(m->env->ledgers)),
                   F_U64("pending_bytes", m->core.pending_bytes));
-    m->short_of_bookies = false;
+    m->wait_told = false;
 }
 
 static void listed(struct ml_save *save, enum err err)
@@ -265,12 +265,12 @@ static void do_wait(struct ml_core *c, enum err why, uint64_t us)
 {
     struct managed_ledger *m = of_core(c);
 
-    if (!m->short_of_bookies)
+    if (!m->wait_told)
         log_event(LOG_WARN, "managed_ledger.waiting", F_STR("topic", m->name), F_ERR(why),
                   F_U64("bookies", ledger_client_bookies(m->env->ledgers)),
                   F_U64("needed", m->env->conf.quorum.ensemble),
                   F_U64("pending_bytes", c->pending_bytes));
-    m->short_of_bookies = true;
+    m->wait_told = true;
     ml_hold(m);
     loop_after(m->env->home, &m->wait_timer, us);
 }

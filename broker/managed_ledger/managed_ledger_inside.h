@@ -91,7 +91,7 @@ struct managed_ledger {
     struct timer close_timer, wait_timer;
     struct ml_save list_save;
     unsigned close_tries;
-    bool short_of_bookies; /* and it was logged */
+    bool wait_told; /* logged, once a wait */
 
     struct list_node answered; /* adds whose done() is due */
     struct task answer_task, fail_task, end_task;

@@ -120,10 +120,8 @@ static int64_t run_end(const struct read_job *j, struct position at)
     return last;
 }
 
-static void read_run(struct read_job *j)
+static void read_run(struct read_job *j, struct position at)
 {
-    struct position at = wanted(j, j->next);
-
     j->state = JOB_READING;
     j->n_before = j->n;
     j->read = (struct segment_read){
@@ -136,9 +134,9 @@ static void read_run(struct read_job *j)
     j->source->source->ops->read(j->source->source, &j->read);
 }
 
-static void read_source(struct read_job *j, int64_t ledger)
+static void read_source(struct read_job *j, struct position at)
 {
-    struct ml_source *s = ml_source_for(j->ml, ledger);
+    struct ml_source *s = ml_source_for(j->ml, at.ledger);
 
     if (!s)
         return; /* ml_read_soon() comes when the ledger is closed */
@@ -146,7 +144,7 @@ static void read_source(struct read_job *j, int64_t ledger)
     j->source = s;
     j->state = JOB_OPENING;
     if (s->source)
-        read_run(j);
+        read_run(j, at);
 }
 
 /* ---- on and on
@@ -164,7 +162,7 @@ static void step(struct read_job *j)
         if (at.entry < 0 || position_compare(at, last) > 0)
             break;
         if (!entry_cache_get(j->ml->env->cache, at, &payload)) {
-            read_source(j, at.ledger);
+            read_source(j, at);
             return;
         }
         keep(j, at, payload);
@@ -225,12 +223,11 @@ void ml_read_opened(struct managed_ledger *m, struct ml_source *s, enum err err)
     while (!list_empty(&turn)) {
         struct read_job *j = list_entry(list_pop_front(&turn), struct read_job, node);
         list_push_back(&m->reads, &j->node);
-        if (!err) {
-            read_run(j);
-            continue;
-        }
         let_go(j);
-        finish(j, err);
+        if (err)
+            finish(j, err);
+        else
+            step(j); /* what it wants may be elsewhere by now */
     }
 }
 

@@ -27,6 +27,8 @@ static void opened(struct segment_source_call *c, enum err err, struct segment_s
     struct managed_ledger *m = s->ml;
 
     s->source = source;
+    if (err)
+        list_remove(&s->node); /* nobody else finds it */
     if (!s->forgotten)
         ml_read_opened(m, s, err);
     if (err || s->forgotten)

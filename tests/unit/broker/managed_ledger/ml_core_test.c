@@ -231,7 +231,8 @@ static void answer_close(enum err err)
     ml_core_closed(&w.core, err, err ? 0 : l->n, bytes);
 }
 
-/* ---- stories ---------------------------------------------------------------------------------- */
+/* ---- stories ----------------------------------------------------------------------------------
+ */
 
 static void tells(const char *expected)
 {
@@ -414,7 +415,8 @@ START_TEST(one_add_of_any_size_is_admitted_alone)
 }
 END_TEST
 
-/* ---- seeds ------------------------------------------------------------------------------------- */
+/* ---- seeds -------------------------------------------------------------------------------------
+ */
 
 static bool chance(unsigned percent)
 {

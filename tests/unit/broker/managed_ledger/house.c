@@ -1,0 +1,388 @@
+#include "tests/unit/broker/managed_ledger/house.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/crc32c.h"
+#include "common/mem.h"
+#include "metadata/paths.h"
+#include "proto/message.h"
+#include "tests/lib/suite.h"
+
+struct house house;
+
+/* ---- the loop, from outside --------------------------------------------------------------------
+ */
+
+struct ask {
+    bool (*is_so)(void *ctx);
+    void *ctx;
+    bool so;
+};
+
+static void ask_it(void *arg)
+{
+    struct ask *a = arg;
+
+    a->so = a->is_so(a->ctx);
+}
+
+void house_until(bool (*is_so)(void *ctx), void *ctx)
+{
+    struct ask a = {is_so, ctx, false};
+
+    for (loop_call(house.loop, ask_it, &a); !a.so; loop_call(house.loop, ask_it, &a))
+        sched_yield();
+}
+
+void house_call(void (*fn)(void *ctx), void *ctx)
+{
+    loop_call(house.loop, fn, ctx);
+}
+
+/* ---- house -------------------------------------------------------------------------------------
+ */
+
+static void bookies_start(void *ctx)
+{
+    (void)ctx;
+    for (unsigned i = 0; i < BOOKIES_MAX; i++)
+        house.bookie[i] = fake_bookie_new(house.loop);
+}
+
+void house_join(unsigned i)
+{
+    char path[META_KEY_MAX];
+
+    ck_assert(path_bookie(fake_bookie_id(house.bookie[i]), false, path) == ERR_OK);
+    ck_assert(meta_put_wait(house.meta, path, (struct slice){0}, META_ABSENT) == ERR_OK);
+    house.n++;
+}
+
+static void grew(struct ml_owner *t)
+{
+    container_of(t, struct owner, tell)->grew++;
+}
+
+static void failed(struct ml_owner *t, enum err err)
+{
+    struct owner *o = container_of(t, struct owner, tell);
+
+    ck_assert(o->failed == ERR_OK);
+    o->failed = err;
+}
+
+static void owner_start(void *ctx)
+{
+    struct owner *o = ctx;
+
+    o->tell = (struct ml_owner){.grew = grew, .failed = failed};
+    o->client = ledger_client_new(house.loop, house.meta, NULL);
+    o->env = ml_env_new(house.loop, o->client, house.meta, &house.conf);
+}
+
+static bool owner_sees_bookies(void *ctx)
+{
+    struct owner *o = ctx;
+
+    return ledger_client_ready(o->client) && ledger_client_bookies(o->client) == house.n;
+}
+
+const struct ml_conf house_usual = {
+    .quorum = {2, 2, 2},
+    .max_entries_per_ledger = 1000,
+    .max_bytes_per_ledger = 1 << 30,
+    .max_rollover_ms = 3600 * 1000,
+    .retention_ms = -1,
+    .retention_bytes = -1,
+    .pending_bytes = 1 << 20,
+    .cache_bytes = 1 << 20,
+    .cursor_max_entries = 1000,
+    .cursor_delta_delay_us = 100,
+};
+
+void house_open_with(unsigned bookies, const struct ml_conf *conf)
+{
+    house.conf = *conf;
+    house.loop = loop_new("test");
+    loop_start(house.loop);
+    ck_assert(meta_memory_open(&house.meta) == ERR_OK);
+    house_call(bookies_start, NULL);
+    for (unsigned i = 0; i < bookies; i++)
+        house_join(i);
+    for (unsigned i = 0; i < OWNERS; i++) {
+        house_call(owner_start, &house.owner[i]);
+        house_until(owner_sees_bookies, &house.owner[i]);
+    }
+}
+
+void house_open(unsigned bookies)
+{
+    house_open_with(bookies, &house_usual);
+}
+
+/* ---- open, close, delete ------------------------------------------------------------------------
+ */
+
+void house_order_done(struct ml_call *c, enum err err, struct managed_ledger *m)
+{
+    struct order *o = container_of(c, struct order, call);
+
+    o->done = true;
+    o->err = err;
+    if (m)
+        o->owner->ml = m;
+}
+
+bool house_is_done(void *ctx)
+{
+    return ((struct order *)ctx)->done;
+}
+
+static void open_it(void *ctx)
+{
+    struct order *o = ctx;
+
+    o->call.done = house_order_done;
+    managed_ledger_open(o->owner->env, HOUSE_TOPIC, o->create, &o->owner->tell, &o->call);
+    ck_assert(!o->done);
+}
+
+enum err house_own(unsigned who, bool create)
+{
+    struct order o = {.owner = &house.owner[who], .create = create};
+
+    house_call(open_it, &o);
+    house_until(house_is_done, &o);
+    return o.err;
+}
+
+static void end_it(void *ctx)
+{
+    struct order *o = ctx;
+
+    o->call.done = house_order_done;
+    if (o->delete)
+        managed_ledger_delete(&o->owner->ml, &o->call);
+    else
+        managed_ledger_close(&o->owner->ml, &o->call);
+    ck_assert(!o->done);
+}
+
+enum err house_end(unsigned who, bool delete)
+{
+    struct order o = {.owner = &house.owner[who], .delete = delete};
+
+    house_call(end_it, &o);
+    house_until(house_is_done, &o);
+    return o.err;
+}
+
+static void stop(void *ctx)
+{
+    (void)ctx;
+    for (unsigned i = 0; i < OWNERS; i++) {
+        ml_env_drop(&house.owner[i].env);
+        ledger_client_drop(&house.owner[i].client);
+    }
+    for (unsigned i = 0; i < BOOKIES_MAX; i++)
+        fake_bookie_drop(&house.bookie[i]);
+}
+
+void house_close(void)
+{
+    for (unsigned i = 0; i < OWNERS; i++)
+        if (house.owner[i].ml)
+            ck_assert(house_end(i, false) == (house.owner[i].failed ? ERR_FENCED : ERR_OK));
+    house_call(stop, NULL);
+    loop_drop(&house.loop);
+    meta_close(&house.meta);
+}
+
+/* ---- adds ---------------------------------------------------------------------------------------
+ */
+
+static void add_done(struct ml_add *a, enum err err, struct position at, uint64_t index)
+{
+    struct one_add *one = container_of(a, struct one_add, add);
+
+    ck_assert(!one->done);
+    ck_assert_ptr_eq(one, &house.add[house.done]); /* in order */
+    one->done = true;
+    one->err = err;
+    one->at = at;
+    one->index = index;
+    house.done++;
+    if (!err)
+        house.confirmed++;
+    chain_drop(&a->payload);
+}
+
+static void add_one(struct managed_ledger *m)
+{
+    struct one_add *one = &house.add[house.added];
+    struct ml_add *a = &one->add;
+    int len = snprintf(one->text, sizeof(one->text), "the text of entry %u", house.added);
+
+    memset(a, 0, sizeof(*a));
+    chain_push(&a->payload, slice_copy(one->text, 5));
+    chain_push(&a->payload, slice_copy(one->text + 5, (size_t)len - 5));
+    a->crc = crc32c(one->text, (size_t)len);
+    a->messages = 1 + house.added % 3;
+    a->done = add_done;
+    one->refused = managed_ledger_add(m, a);
+    if (one->refused)
+        chain_drop(&a->payload);
+    else
+        house.added++;
+    ck_assert(!one->done);
+}
+
+struct many {
+    unsigned who, n;
+};
+
+static void add_many(void *ctx)
+{
+    struct many *many = ctx;
+
+    for (unsigned i = 0; i < many->n; i++)
+        add_one(house.owner[many->who].ml);
+}
+
+void house_start(unsigned who, unsigned n)
+{
+    house_call(add_many, &(struct many){who, n});
+}
+
+bool house_answered(void *ctx)
+{
+    (void)ctx;
+    return house.done == house.added;
+}
+
+void house_add(unsigned who, unsigned n)
+{
+    house_start(who, n);
+    house_until(house_answered, NULL);
+}
+
+/* ---- reads --------------------------------------------------------------------------------------
+ */
+
+static void read_done(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
+                      struct position next)
+{
+    struct reading *g = container_of(r, struct reading, read);
+
+    g->done = true;
+    g->err = err;
+    g->n = n;
+    g->next = next;
+    for (unsigned i = 0; i < n; i++) {
+        struct broker_entry b;
+        struct view rest;
+        ck_assert(broker_entry_read(slice_view(entries[i].payload), &b, &rest) == ERR_OK);
+        ck_assert(b.present && b.timestamp > 0);
+        g->index[i] = b.index;
+        g->at[i] = entries[i].at;
+        snprintf(g->text[i], sizeof(g->text[i]), "%.*s", (int)rest.len, (const char *)rest.base);
+        slice_drop(&entries[i].payload);
+    }
+}
+
+void house_read_begin(void *ctx)
+{
+    struct reading *g = ctx;
+
+    g->done = false;
+    g->read.done = read_done;
+    managed_ledger_read(g->ml, &g->read);
+    ck_assert(!g->done);
+}
+
+static bool is_read(void *ctx)
+{
+    return ((struct reading *)ctx)->done;
+}
+
+struct reading house_got;
+
+void house_read(unsigned who, struct position from, unsigned max_entries, size_t max_bytes,
+                const struct cursor *skip)
+{
+    house_got.ml = house.owner[who].ml;
+    house_got.read = (struct ml_read){
+        .from = from, .max_entries = max_entries, .max_bytes = max_bytes, .skip = skip};
+    house_call(house_read_begin, &house_got);
+    house_until(is_read, &house_got);
+}
+
+/* Everything that was confirmed, once, in order, with dense indexes, in steps of `step`. */
+void house_check(unsigned who, unsigned step)
+{
+    struct position from = POSITION_EARLIEST;
+    unsigned seen = 0;
+    uint64_t index = 0;
+
+    for (;;) {
+        house_read(who, from, step, 0, NULL);
+        ck_assert_int_eq(house_got.err, ERR_OK);
+        if (house_got.n == 0)
+            break;
+        for (unsigned i = 0; i < house_got.n; i++, seen++) {
+            ck_assert_str_eq(house_got.text[i], house.add[seen].text);
+            ck_assert(position_equal(house_got.at[i], house.add[seen].at));
+            index += house.add[seen].add.messages;
+            ck_assert_uint_eq(house_got.index[i], index - 1);
+            ck_assert_uint_eq(house.add[seen].index, index - 1);
+        }
+        from = house_got.next;
+    }
+    ck_assert_uint_eq(seen, house.confirmed);
+}
+
+/* ---- the node -----------------------------------------------------------------------------------
+ */
+
+ManagedLedger__ManagedLedgerInfo *house_node(int64_t *version)
+{
+    ManagedLedger__ManagedLedgerInfo *r = NULL;
+    struct slice value = {0};
+    char path[META_KEY_MAX];
+
+    ck_assert(path_managed_ledger(HOUSE_TOPIC, path) == ERR_OK);
+    if (meta_get_wait(house.meta, path, &value, version))
+        return NULL;
+    ck_assert(managed_ledger_record_read(slice_view(value), &r) == ERR_OK);
+    slice_drop(&value);
+    return r;
+}
+
+void house_node_free(ManagedLedger__ManagedLedgerInfo *r)
+{
+    managed_ledger__managed_ledger_info__free_unpacked(r, NULL);
+}
+
+size_t house_node_ledgers(void)
+{
+    int64_t version;
+    ManagedLedger__ManagedLedgerInfo *r = house_node(&version);
+    size_t n = r->n_ledgerinfo;
+
+    house_node_free(r);
+    return n;
+}
+
+bool house_has_ledger(int64_t id)
+{
+    char path[META_KEY_MAX];
+    struct slice value = {0};
+    int64_t version;
+
+    ck_assert(path_ledger(id, path) == ERR_OK);
+    enum err err = meta_get_wait(house.meta, path, &value, &version);
+    slice_drop(&value);
+    return err == ERR_OK;
+}
