@@ -73,6 +73,13 @@ static void name_it(struct bookie *b)
                             : mem_format("%s:%" PRId64, b->host, c->port);
 }
 
+static enum err refuse_dir(const char *dir, enum err err, const char *reason)
+{
+    log_event(LOG_ERROR, "bookie.directory_refused", F_STR("dir", dir), F_ERR(err),
+              F_STR("reason", reason));
+    return err;
+}
+
 static enum err make_dir(struct bookie *b, const char *dir, char **current, int *lock)
 {
     const struct disk_ops *ops = b->disk->ops;
@@ -80,16 +87,17 @@ static enum err make_dir(struct bookie *b, const char *dir, char **current, int 
     enum err err = ops->mkdir(b->disk, *current);
     if (!err)
         err = ops->sync_dir(b->disk, dir);
-    if (!err && b->disk == disk_real()) {
-        char *path = mem_format("%s/lock", dir);
-        err = disk_lock(path, lock);
-        mem_free(path);
-    }
     if (err)
-        log_event(LOG_ERROR, "bookie.directory_refused", F_STR("dir", dir), F_ERR(err),
-                  F_STR("reason", err == ERR_EXISTS ? "another process uses it"
-                                                    : "it cannot be written"));
-    return err;
+        return refuse_dir(dir, err, "it cannot be made");
+    if (b->disk != disk_real())
+        return ERR_OK;
+    char *path = mem_format("%s/lock", dir);
+    err = disk_lock(path, lock);
+    mem_free(path);
+    if (err)
+        return refuse_dir(dir, err, err == ERR_EXISTS ? "another process uses it"
+                                                      : "it cannot be written");
+    return ERR_OK;
 }
 
 /* The journal and the ledgers may share a directory; then it is locked once. */

@@ -235,6 +235,189 @@ START_TEST(pipelines)
 }
 END_TEST
 
+/* ---- killed --------------------------------------------------------------------------------- */
+
+enum { LEDGERS = 4, KILL_AFTER = 3000, WINDOW = 200, FENCED_LEDGER = 9 };
+
+/* A bookie in a process of its own: says its port, and lives until it is killed. */
+static pid_t fork_bookie(uint16_t *port)
+{
+    int fds[2];
+    ck_assert_int_eq(pipe(fds), 0);
+    const pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        if (place_start(place))
+            _exit(1);
+        *port = bookie_port(place->bookie);
+        if (write(fds[1], port, sizeof *port) != sizeof *port)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    ck_assert_int_eq(read(fds[0], port, sizeof *port), sizeof *port);
+    close(fds[0]);
+    close(fds[1]);
+    return pid;
+}
+
+static void kill_bookie(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+/* Adds under load until `kill_after` are acknowledged, then kills; what was acknowledged on top
+ * of that counts too.  Entry `first + i / LEDGERS` of ledger `i % LEDGERS`. */
+static int64_t load_and_kill(int64_t first, int64_t kill_after, bool *acked, int64_t n)
+{
+    struct bookie_response r;
+    uint16_t port;
+    int64_t got = 0;
+    bool killed = false;
+    const pid_t pid = fork_bookie(&port);
+    struct peer *p = peer_new(port);
+    ck_assert_int_eq(peer_read(p, BOOKIE_DO_FENCING, FENCED_LEDGER, -1), BOOKIE_NO_ENTRY);
+    for (int64_t i = 0; i < WINDOW; i++)
+        peer_send_add(p, 0, false, i % LEDGERS, first + i / LEDGERS, 700);
+    for (int64_t sent = WINDOW; peer_receive(p, &r); got++) {
+        ck_assert_int_eq(r.status, BOOKIE_OK);
+        acked[(r.entry - first) * LEDGERS + r.ledger] = true;
+        if (got == kill_after && !killed) {
+            killed = true;
+            kill_bookie(pid);
+        }
+        if (!killed && sent < n) {
+            peer_send_add(p, 0, false, sent % LEDGERS, first + sent / LEDGERS, 700);
+            sent++;
+        }
+    }
+    ck_assert(killed);
+    peer_drop(&p);
+    return got;
+}
+
+START_TEST(loses_nothing_when_killed)
+{
+    enum { ROUNDS = 4 };
+    static bool acked[ROUNDS][KILL_AFTER * 3];
+    begin();
+    place_set(place, "flushInterval=20"); /* so that a kill meets checkpoints, too */
+    place_set(place, "dbStorage_writeCacheMaxSizeMb=1");
+    place_set(place, "journalMaxSizeMB=1");
+    place_set(place, "journalBufferedWritesThreshold=65536");
+    place_set(place, "nettyMaxFrameSizeBytes=65536");
+    for (int64_t round = 0; round < ROUNDS; round++)
+        load_and_kill(round * KILL_AFTER, KILL_AFTER / (round + 1), acked[round], KILL_AFTER * 2);
+    serve();
+    for (int64_t round = 0; round < ROUNDS; round++)
+        for (int64_t i = 0; i < KILL_AFTER * 3; i++)
+            if (acked[round][i])
+                ck_assert_int_eq(peer_read(peer, 0, i % LEDGERS,
+                                           round * KILL_AFTER + i / LEDGERS),
+                                 BOOKIE_OK);
+    ck_assert_int_eq(peer_add(peer, 0, FENCED_LEDGER, 0, 5), BOOKIE_FENCED);
+    end();
+}
+END_TEST
+
+/* ---- refusing to start ---------------------------------------------------------------------- */
+
+START_TEST(refuses_what_is_not_its_own)
+{
+    begin();
+    serve();
+    ck_assert_int_eq(peer_add(peer, 0, 1, 0, 5), BOOKIE_OK);
+    rest();
+    place_set(place, "bookieId=b2"); /* another bookie's directories */
+    ck_assert_int_eq(place_start(place), ERR_NOT_ALLOWED);
+    place_set(place, "bookieId=b1");
+    ck_assert_int_eq(place_start(place), ERR_OK);
+    rest();
+    place_forget(place, "journal"); /* a device that was wiped */
+    ck_assert_int_eq(place_start(place), ERR_NOT_ALLOWED);
+    end();
+}
+END_TEST
+
+START_TEST(refuses_another_cluster)
+{
+    begin();
+    serve();
+    ck_assert_int_eq(peer_add(peer, 0, 1, 0, 5), BOOKIE_OK);
+    rest();
+    place_no_meta(place);
+    ck_assert_int_eq(place_start(place), ERR_NOT_ALLOWED);
+    end();
+}
+END_TEST
+
+START_TEST(refuses_what_it_cannot_use)
+{
+    char text[600];
+    begin();
+    place_set(place, "bookieId=");
+    ck_assert_int_eq(place_start(place), ERR_BAD_CONFIG);
+    place_set(place, "bookieId=b1");
+    place_set(place, "ledgerDirectories=/a,/b");
+    ck_assert_int_eq(place_start(place), ERR_BAD_CONFIG);
+    place_set(place, "ledgerDirectories=/dev/null/x"); /* no directory can be made there */
+    ck_assert_int_ne(place_start(place), ERR_OK);
+    snprintf(text, sizeof text, "ledgerDirectories=%s/ledgers", place->dir);
+    place_set(place, text);
+    serve();
+    struct place *other = place_new();
+    snprintf(text, sizeof text, "bookiePort=%u", bookie_port(place->bookie));
+    place_set(other, text);
+    ck_assert_int_eq(place_start(other), ERR_IO); /* the port is taken */
+    snprintf(text, sizeof text, "journalDirectories=%s/journal", place->dir);
+    place_set(other, text);
+    ck_assert_int_eq(place_start(other), ERR_EXISTS); /* so is the directory */
+    place_drop(&other);
+    end();
+}
+END_TEST
+
+/* ---- a disk that fills ---------------------------------------------------------------------- */
+
+START_TEST(a_full_device_makes_it_read_only)
+{
+    begin();
+    place_set(place, "diskUsageThreshold=0.0001");
+    place_set(place, "diskCheckInterval=10");
+    serve();
+    while (bookie_is_writable(place->bookie))
+        poll(NULL, 0, 1);
+    ck_assert_int_eq(peer_add(peer, 0, 1, 0, 5), BOOKIE_READ_ONLY);
+    ck_assert_int_eq(peer_add(peer, BOOKIE_HIGH_PRIORITY, 1, 0, 5), BOOKIE_OK);
+    ck_assert_int_eq(peer_add(peer, BOOKIE_RECOVERY_ADD, 1, 1, 5), BOOKIE_OK);
+    ck_assert_int_eq(peer_read(peer, BOOKIE_DO_FENCING, 1, -1), BOOKIE_OK);
+    struct slice value = {0};
+    int64_t version;
+    enum err err; /* the move between the two keys is on its way */
+    while ((err = meta_get_wait(place->meta, "/ledgers/available/readonly/b1", &value,
+                                &version)) == ERR_NOT_FOUND)
+        poll(NULL, 0, 1);
+    ck_assert_int_eq(err, ERR_OK);
+    slice_drop(&value);
+    end();
+}
+END_TEST
+
+START_TEST(renders_metrics)
+{
+    struct text t = {0};
+    begin();
+    serve();
+    ck_assert_int_eq(peer_add(peer, 0, 1, 0, 5), BOOKIE_OK);
+    bookie_render_metrics(place->bookie, &t);
+    ck_assert_ptr_nonnull(strstr(t.at, "bookkeeper_server_ADD_ENTRY_REQUEST_count 1"));
+    ck_assert_ptr_nonnull(strstr(t.at, "bookie_journal_JOURNAL_SYNC"));
+    text_drop(&t);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("bookie", (suite_case[]){SUITE_CASE(adds_and_reads),
@@ -246,6 +429,12 @@ int main(void)
                                               SUITE_CASE(answers_what_it_cannot_do),
                                               SUITE_CASE(auth_is_disabled),
                                               SUITE_CASE(survives_a_restart),
-                                              SUITE_CASE(pipelines),
+                                              SUITE_SLOW(pipelines, 120),
+                                              SUITE_SLOW(loses_nothing_when_killed, 120),
+                                              SUITE_CASE(refuses_what_is_not_its_own),
+                                              SUITE_CASE(refuses_another_cluster),
+                                              SUITE_CASE(refuses_what_it_cannot_use),
+                                              SUITE_CASE(a_full_device_makes_it_read_only),
+                                              SUITE_CASE(renders_metrics),
                                               {0}});
 }

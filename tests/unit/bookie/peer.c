@@ -111,8 +111,10 @@ static void check_entry(const struct bookie_response *r)
     struct entry_header h;
     struct view payload;
     ck_assert_int_eq(entry_open(&d, r->body, r->ledger, r->entry, &h, &payload), ERR_OK);
-    for (size_t i = 0; i < payload.len; i++)
-        ck_assert_int_eq(payload.base[i], (uint8_t)(h.ledger * 31 + h.entry));
+    size_t right = 0; /* one assertion for all: each is a write to a file */
+    while (right < payload.len && payload.base[right] == (uint8_t)(h.ledger * 31 + h.entry))
+        right++;
+    ck_assert_uint_eq(right, payload.len);
 }
 
 int32_t peer_read(struct peer *p, uint16_t flags, int64_t ledger, int64_t entry)
