@@ -6,10 +6,10 @@
 #include "common/mem.h"
 
 enum {
-    REPLAY_BYTES = 64 * 1024, /* of changes that a reader may always have to apply */
-    REPLAY_RATIO = 2,         /* or as much, in snapshots */
-    ENTRY_COST = 64,          /* a small entry costs a reader more than its bytes */
-    ROLL_AGAIN = 1000,        /* entries until the next try to roll */
+    REPLAY_BYTES = 64 * 1024,
+    REPLAY_RATIO = 2,  /* besides, as much as so many snapshots */
+    ENTRY_COST = 64,   /* a small entry costs a reader more than its bytes */
+    ROLL_AGAIN = 1000, /* entries until the next try to roll */
     ENDING_TRIES = 4,
 };
 
@@ -44,6 +44,7 @@ void cursor_store_init(struct cursor_store *s, const struct cursor_store_ops *op
         .ops = ops,
         .acks = *acks,
         .max_entries = max_entries,
+        .replay_bytes = REPLAY_BYTES,
         .clean = clean,
         .named = named,
         .fallback = fallback,
@@ -118,7 +119,7 @@ static void write_whole(struct cursor_store *s)
 
 static bool snapshot_is_due(const struct cursor_store *s)
 {
-    return s->delta_bytes > REPLAY_BYTES + REPLAY_RATIO * s->snapshot_bytes;
+    return s->delta_bytes > s->replay_bytes + REPLAY_RATIO * s->snapshot_bytes;
 }
 
 static void write_changes(struct cursor_store *s)

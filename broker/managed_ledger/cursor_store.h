@@ -71,6 +71,7 @@ struct cursor_store {
     const struct cursor_store_ops *ops;
     struct cursor_acks acks;
     int64_t max_entries;
+    uint64_t replay_bytes; /* of changes that a reader may always have to apply */
     enum cursor_store_state state;
     enum cursor_store_state paused_in; /* CREATING, POINTING or LOOKING */
     enum cursor_store_target target;
