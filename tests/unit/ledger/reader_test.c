@@ -1,0 +1,190 @@
+/* Stories of a reader, and of the question how far an open ledger is confirmed. */
+#include "ledger/reader.h"
+
+#include "tests/unit/ledger/tale.h"
+
+static struct tale tale;
+static struct entry_reader r;
+static unsigned held;
+
+static void on_read(void *ctx, unsigned slot, entry_id e)
+{
+    tell(ctx, "read %d from %u\n", (int)e, slot);
+}
+
+static void on_deliver(void *ctx, entry_id e, void *item)
+{
+    (void)item;
+    held--;
+    tell(ctx, "deliver %d\n", (int)e);
+}
+
+static void on_drop(void *ctx, void *item)
+{
+    (void)ctx;
+    (void)item;
+    held--;
+}
+
+static void on_done(void *ctx, enum err err)
+{
+    tell(ctx, "done: %s\n", err_name(err));
+    ck_assert_uint_eq(held, 0);
+}
+
+static const struct reader_effects effects = {
+    .read = on_read, .deliver = on_deliver, .drop = on_drop, .done = on_done};
+
+static void begin(struct quorum q, entry_id first, entry_id last, size_t max, uint32_t prefer)
+{
+    reader_start(&r, q, first, last, max, prefer, &effects, &tale);
+}
+
+static void found(unsigned slot, entry_id e, size_t size)
+{
+    static char item[1];
+
+    held++;
+    reader_found(&r, slot, e, size, item);
+}
+
+static const struct quorum three = {3, 3, 2};
+
+START_TEST(delivers_in_order)
+{
+    begin(three, 5, 7, 0, 0);
+    tells(&tale, "read 5 from 0\nread 6 from 0\nread 7 from 0\n");
+    found(0, 7, 10);
+    found(0, 6, 10);
+    tells(&tale, "");
+    found(0, 5, 10);
+    tells(&tale, "deliver 5\ndeliver 6\ndeliver 7\ndone: OK\n");
+    begin(three, 0, -1, 0, 0);
+    tells(&tale, "done: OK\n");
+}
+END_TEST
+
+START_TEST(asks_the_next_replica)
+{
+    begin(three, 0, 1, 0, 1);
+    tells(&tale, "read 0 from 1\nread 1 from 1\n");
+    reader_failed(&r, 1, 0, ERR_CHECKSUM);
+    reader_failed(&r, 1, 1, ERR_NO_ENTRY);
+    tells(&tale, "read 0 from 2\nread 1 from 2\n");
+    found(1, 0, 10); /* not the one that was asked last */
+    tells(&tale, "");
+    reader_failed(&r, 2, 0, ERR_TIMEOUT);
+    tells(&tale, "read 0 from 0\n");
+    found(0, 0, 10);
+    found(2, 1, 10);
+    tells(&tale, "deliver 0\ndeliver 1\ndone: OK\n");
+}
+END_TEST
+
+/* Only when all have said so is there no entry; what fails is reported in its turn. */
+START_TEST(no_entry_only_if_all_say_so)
+{
+    begin((struct quorum){2, 2, 1}, 0, 1, 0, 0);
+    reader_failed(&r, 0, 1, ERR_NO_ENTRY);
+    reader_failed(&r, 1, 1, ERR_NO_LEDGER);
+    found(0, 0, 10);
+    tells(&tale, "read 0 from 0\nread 1 from 0\nread 1 from 1\ndeliver 0\ndone: NO_ENTRY\n");
+
+    begin((struct quorum){2, 2, 1}, 0, 0, 0, 0);
+    reader_failed(&r, 0, 0, ERR_IO);
+    reader_failed(&r, 1, 0, ERR_NO_ENTRY);
+    tells(&tale, "read 0 from 0\nread 0 from 1\ndone: IO\n");
+}
+END_TEST
+
+START_TEST(stays_in_the_write_set)
+{
+    begin((struct quorum){4, 2, 2}, 3, 3, 0, 1); /* on 3 and 0 */
+    reader_failed(&r, 3, 3, ERR_IO);
+    reader_failed(&r, 0, 3, ERR_IO);
+    tells(&tale, "read 3 from 3\nread 3 from 0\ndone: IO\n");
+}
+END_TEST
+
+START_TEST(bad_replicas_are_asked_last)
+{
+    begin(three, 0, 20, 0, 0);
+    tale.n = 0;
+    reader_failed(&r, 0, 0, ERR_TIMEOUT);
+    found(1, 0, 1000);
+    tale.text[tale.n] = '\0';
+    ck_assert_ptr_nonnull(strstr(tale.text, "read 8 from 1\n"));
+    ck_assert_ptr_null(strstr(tale.text, "read 8 from 0\n"));
+    reader_stop(&r);
+}
+END_TEST
+
+START_TEST(stops_at_max_bytes)
+{
+    begin(three, 0, 100, 25, 0);
+    tale.n = 0;
+    found(0, 2, 10);
+    found(0, 0, 10);
+    found(0, 1, 10);
+    ck_assert_ptr_nonnull(strstr(tale.text, "deliver 2\ndone: OK\n"));
+    ck_assert_ptr_null(strstr(tale.text, "deliver 3\n"));
+}
+END_TEST
+
+START_TEST(window_shrinks_with_the_size)
+{
+    begin(three, 0, 1000, 0, 0);
+    ck_assert_int_eq(r.asked, 7);
+    for (int e = 0; e < 8; e++)
+        found(0, e, 5 << 20);
+    ck_assert_int_le(r.asked - r.next + 1, 2);
+    while (r.next < 500)
+        found(0, r.next, 100);
+    ck_assert_int_eq(r.asked - r.next + 1, READER_WINDOW);
+    reader_stop(&r);
+    ck_assert_uint_eq(held, 0);
+}
+END_TEST
+
+START_TEST(lac_is_the_highest_known)
+{
+    struct lac_poll p;
+
+    lac_poll_start(&p, three, -1);
+    ck_assert(!lac_poll_answer(&p, 0, ERR_OK, 4));
+    ck_assert(lac_poll_answer(&p, 2, ERR_OK, 6));
+    ck_assert_int_eq(p.lac, 6);
+    ck_assert_int_eq(p.err, ERR_OK);
+
+    lac_poll_start(&p, three, 9); /* what was before the last fragment is confirmed */
+    ck_assert(!lac_poll_answer(&p, 0, ERR_NO_ENTRY, -1));
+    ck_assert(lac_poll_answer(&p, 1, ERR_NO_LEDGER, -1));
+    ck_assert_int_eq(p.lac, 9);
+
+    lac_poll_start(&p, three, -1); /* one answer is better than none: it is a lower bound */
+    ck_assert(!lac_poll_answer(&p, 0, ERR_IO, -1));
+    ck_assert(!lac_poll_answer(&p, 1, ERR_OK, 3));
+    ck_assert(lac_poll_answer(&p, 2, ERR_TIMEOUT, -1));
+    ck_assert_int_eq(p.err, ERR_OK);
+    ck_assert_int_eq(p.lac, 3);
+
+    lac_poll_start(&p, three, -1);
+    ck_assert(!lac_poll_answer(&p, 0, ERR_IO, -1));
+    ck_assert(!lac_poll_answer(&p, 1, ERR_IO, -1));
+    ck_assert(lac_poll_answer(&p, 2, ERR_TIMEOUT, -1));
+    ck_assert_int_eq(p.err, ERR_TIMEOUT);
+}
+END_TEST
+
+int main(void)
+{
+    return suite_run("reader", (suite_case[]){SUITE_CASE(delivers_in_order),
+                                              SUITE_CASE(asks_the_next_replica),
+                                              SUITE_CASE(no_entry_only_if_all_say_so),
+                                              SUITE_CASE(stays_in_the_write_set),
+                                              SUITE_CASE(bad_replicas_are_asked_last),
+                                              SUITE_CASE(stops_at_max_bytes),
+                                              SUITE_CASE(window_shrinks_with_the_size),
+                                              SUITE_CASE(lac_is_the_highest_known),
+                                              {0}});
+}
