@@ -1,9 +1,12 @@
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "broker/managed_ledger/managed_ledger_inside.h"
 #include "common/log.h"
 #include "common/parse.h"
+#include "common/rng.h"
 #include "metadata/paths.h"
 #include "proto/message.h"
 
@@ -163,12 +166,21 @@ static void node_saved(struct ml_save *s, enum err err)
         start_cursors(o);
 }
 
+static void draw_owner(struct opening *o)
+{
+    char token[24];
+
+    snprintf(token, sizeof(token), "%016" PRIx64, rng_seed());
+    ml_record_set_property(o->ml->record, ML_RECORD_OWNER, token);
+}
+
 /* Always, also when nothing has changed: from now on whoever had it before cannot write. */
 static void save_node(struct opening *o)
 {
     struct managed_ledger *m = o->ml;
     struct segment *last = segments_last(&m->segments);
 
+    draw_owner(o);
     ml_write_init(m, last ? last->ledger : -1, o->next_index);
     ml_node_start(m, o->version);
     ml_node_hurry(&m->node, true);

@@ -9,8 +9,8 @@
  *
  * Saves that arrive while one is written share the next write, which holds the state of that
  * moment.  A write that may or may not have happened is read back and repeated byte by byte, so
- * that finding those bytes at the next version proves that it did.  Only a version that somebody
- * else has moved means another owner.
+ * that finding those bytes at the next version proves that it did (no two owners write the same:
+ * ML_RECORD_OWNER).  Only a version that somebody else has moved means another owner.
  *
  * Threads: none of its own; effects never call back in the same stack.
  */

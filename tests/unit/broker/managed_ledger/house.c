@@ -11,6 +11,7 @@
 #include "tests/lib/suite.h"
 
 struct house house;
+struct metadata *(*house_wrap_store)(struct metadata *inner);
 
 /* ---- the loop, from outside --------------------------------------------------------------------
  */
@@ -108,6 +109,8 @@ void house_open_with(unsigned bookies, const struct ml_conf *conf)
     house.loop = loop_new("test");
     loop_start(house.loop);
     ck_assert(meta_memory_open(&house.meta) == ERR_OK);
+    if (house_wrap_store)
+        house.meta = house_wrap_store(house.meta);
     house_call(bookies_start, NULL);
     for (unsigned i = 0; i < bookies; i++)
         house_join(i);

@@ -65,6 +65,8 @@ struct reading {
 
 extern struct house house;
 extern const struct ml_conf house_usual;
+/* Set before house_open(): puts a store of the test's own before the memory store. */
+extern struct metadata *(*house_wrap_store)(struct metadata *inner);
 extern struct reading house_got; /* by house_read() */
 
 void house_call(void (*fn)(void *ctx), void *ctx); /* on the loop */

@@ -1,0 +1,279 @@
+/* Two brokers that take a topic from each other, bookies that fail, and a store that loses
+ * answers: whatever was confirmed is there, once, in order, with dense indexes. */
+#include <sched.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/rng.h"
+#include "proto/message.h"
+#include "tests/lib/suite.h"
+#include "tests/unit/broker/managed_ledger/house.h"
+
+/* ---- a store that loses answers
+ * ------------------------------------------------------------------ */
+
+struct flaky {
+    struct metadata base;
+    struct metadata *inner;
+    uint64_t seed;
+    unsigned percent;
+};
+
+struct flaky_call {
+    struct meta_call inner;
+    struct meta_call *outer;
+    struct task late;
+    enum err instead; /* of the store's answer, if that was ERR_OK */
+};
+
+static struct flaky flaky;
+
+static void answered(struct meta_call *c, const struct meta_reply *r)
+{
+    struct flaky_call *f = container_of(c, struct flaky_call, inner);
+    struct meta_call *outer = f->outer;
+    struct meta_reply reply = *r;
+
+    if (!r->err && f->instead)
+        reply = (struct meta_reply){.err = f->instead};
+    mem_free(f);
+    outer->done(outer, &reply);
+}
+
+static void not_done(struct task *t)
+{
+    struct flaky_call *f = container_of(t, struct flaky_call, late);
+    struct meta_reply reply = {.err = f->instead};
+    struct meta_call *outer = f->outer;
+
+    mem_free(f);
+    outer->done(outer, &reply);
+}
+
+static struct flaky_call *wrap(struct meta_call *c, enum err instead)
+{
+    struct flaky_call *f = mem_new(struct flaky_call);
+
+    *f = (struct flaky_call){.inner = {.home = c->home, .done = answered},
+                             .outer = c,
+                             .late.run = not_done,
+                             .instead = instead};
+    return f;
+}
+
+static bool strikes(const char *key)
+{
+    return strncmp(key, "/managed-ledgers/", 17) == 0 &&
+           rng_below(&flaky.seed, 100) < flaky.percent;
+}
+
+static void put(struct metadata *m, const char *key, struct slice value, int64_t expected,
+                struct meta_call *c)
+{
+    (void)m;
+    if (!strikes(key)) {
+        meta_put(flaky.inner, key, value, expected, c);
+        return;
+    }
+    enum err instead = rng_below(&flaky.seed, 2) ? ERR_UNKNOWN_STATE : ERR_NOT_READY;
+    struct flaky_call *f = wrap(c, instead);
+    if (instead == ERR_UNKNOWN_STATE && rng_below(&flaky.seed, 2)) {
+        meta_put(flaky.inner, key, value, expected, &f->inner);
+        return;
+    }
+    slice_drop(&value);
+    loop_post(c->home, &f->late);
+}
+
+static void get(struct metadata *m, const char *key, struct meta_call *c)
+{
+    (void)m;
+    meta_get(flaky.inner, key, c);
+}
+
+static void take_out(struct metadata *m, const char *key, int64_t expected, struct meta_call *c)
+{
+    (void)m;
+    meta_remove(flaky.inner, key, expected, c);
+}
+
+static void range(struct metadata *m, const char *prefix, const char *after, size_t limit,
+                  bool keys_only, struct meta_call *c)
+{
+    (void)m;
+    meta_range(flaky.inner, prefix, after, limit, keys_only, c);
+}
+
+static void txn(struct metadata *m, const struct meta_op *ops, size_t n, struct meta_call *c)
+{
+    (void)m;
+    meta_txn(flaky.inner, ops, n, c);
+}
+
+static void counter(struct metadata *m, const char *key, int64_t n, struct meta_call *c)
+{
+    (void)m;
+    meta_counter(flaky.inner, key, n, c);
+}
+
+static void watch(struct metadata *m, const char *prefix, struct meta_watch *w)
+{
+    (void)m;
+    meta_watch(flaky.inner, prefix, w);
+}
+
+static void unwatch(struct metadata *m, struct meta_watch *w)
+{
+    (void)m;
+    meta_unwatch(flaky.inner, w);
+}
+
+static void close_inner(struct metadata *m)
+{
+    (void)m;
+    meta_close(&flaky.inner);
+}
+
+static struct metadata *flaky_over(struct metadata *inner)
+{
+    static const struct meta_ops ops = {
+        .get = get,
+        .put = put,
+        .remove = take_out,
+        .range = range,
+        .txn = txn,
+        .counter = counter,
+        .watch = watch,
+        .unwatch = unwatch,
+        .close = close_inner,
+    };
+    flaky.base.ops = &ops;
+    flaky.inner = inner;
+    return &flaky.base;
+}
+
+/* ---- lives
+ * --------------------------------------------------------------------------------------- */
+
+static void fail_an_add(void *ctx)
+{
+    uint64_t *seed = ctx;
+    struct fake_bookie_knobs *k = fake_bookie_knobs(house.bookie[rng_below(seed, 3)]);
+
+    k->on_add = (struct fault){.after = (unsigned)rng_below(seed, 20), .times = 1};
+    k->add_status = 101;
+}
+
+static void cut(void *ctx)
+{
+    fake_bookie_cut(house.bookie[rng_below((uint64_t *)ctx, 3)]);
+}
+
+/* Every confirmed add in order; between them at most adds that nobody was told of, because their
+ * owner lost the topic; the indexes dense over all of it. */
+static void check(unsigned who)
+{
+    struct position from = POSITION_EARLIEST;
+    unsigned seen = 0;
+    uint64_t index = 0;
+
+    for (;;) {
+        house_read(who, from, 50, 0, NULL);
+        ck_assert(!house_got.err || err_class(house_got.err) == CLASS_RETRY);
+        for (unsigned i = 0; i < house_got.n; i++) {
+            while (seen < house.added && strcmp(house_got.text[i], house.add[seen].text) != 0)
+                ck_assert_int_ne(house.add[seen++].err, ERR_OK); /* never a confirmed one */
+            ck_assert_uint_lt(seen, house.added);
+            struct one_add *one = &house.add[seen++];
+            index += one->add.messages;
+            ck_assert_uint_eq(house_got.index[i], index - 1);
+            ck_assert(one->err || position_equal(one->at, house_got.at[i]));
+        }
+        from = house_got.next;
+        if (!house_got.err && house_got.n == 0)
+            break;
+    }
+    for (; seen < house.added; seen++)
+        ck_assert_int_ne(house.add[seen].err, ERR_OK);
+}
+
+/* The other broker takes the topic; the old one finds out by itself, or is told to go. */
+static unsigned take_over(unsigned who, uint64_t *seed)
+{
+    unsigned next = 1 - who;
+    enum err err;
+
+    if (rng_below(seed, 2)) {
+        err = house_end(who, false);
+        ck_assert(err == ERR_OK || err == ERR_FENCED || err_class(err) == CLASS_RETRY);
+    }
+    do
+        err = house_own(next, true);
+    while (err == ERR_FENCED || err_class(err) == CLASS_RETRY); /* the old one was at it, too */
+    ck_assert_int_eq(err, ERR_OK);
+    house_until(house_answered, NULL);
+    if (house.owner[who].ml)
+        house_start(who, 2); /* in vain */
+    house_until(house_answered, NULL);
+    if (house.owner[who].ml) {
+        err = house_end(who, false);
+        ck_assert(err != ERR_OK);
+    }
+    house.owner[who].failed = ERR_OK;
+    return next;
+}
+
+static void live(uint64_t seed)
+{
+    struct ml_conf conf = house_usual;
+    unsigned who = 0;
+
+    conf.max_entries_per_ledger = 8;
+    conf.quorum = (struct quorum){3, 2, 2};
+    house_open_with(3, &conf);
+    flaky.seed = seed;
+    flaky.percent = (unsigned)(seed % 3) * 15;
+    while (house_own(0, true) != ERR_OK)
+        ck_assert_uint_gt(flaky.percent, 0);
+    while (house.added < ADDS_MAX - 20) {
+        switch (rng_below(&seed, 8)) {
+        case 0:
+            house_call(fail_an_add, &seed);
+            break;
+        case 1:
+            house_call(cut, &seed);
+            break;
+        case 2:
+            who = take_over(who, &seed);
+            break;
+        case 3:
+            house_until(house_answered, NULL);
+            check(who);
+            break;
+        default:
+            house_start(who, 1 + (unsigned)rng_below(&seed, 12));
+            break;
+        }
+    }
+    flaky.percent = 0;
+    house_until(house_answered, NULL);
+    check(who);
+    who = take_over(who, &seed);
+    check(who);
+    house_close();
+}
+
+START_TEST(confirmed_is_confirmed)
+{
+    house_wrap_store = flaky_over;
+    live((uint64_t)_i + 1);
+}
+END_TEST
+
+int main(void)
+{
+    return suite_run("managed_ledger_chaos", (suite_case[]){
+                                                 SUITE_LOOP(confirmed_is_confirmed, 12),
+                                                 {0},
+                                             });
+}
