@@ -13,7 +13,8 @@
 #include "common/err.h"
 #include "proto/entry.h"
 
-enum { BOOKIE_FRAME_MAX = 5 * 1024 * 1024 };
+/* The largest message of a Pulsar client, and room for its headers and ours. */
+enum { BOOKIE_FRAME_MAX = 5 * 1024 * 1024 + 10 * 1024 };
 
 enum bookie_op {
     BOOKIE_ADD = 1,
