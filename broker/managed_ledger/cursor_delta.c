@@ -203,12 +203,14 @@ enum err cursor_delta_start(struct view last, int64_t id, int64_t *start)
     struct cursor_delta_head head;
 
     TRY(cursor_delta_head(last, &head));
-    *start = head.snapshot;
-    if (head.kind == CURSOR_DELTA_SNAPSHOT && head.part == head.parts - 1)
+    if (head.kind == CURSOR_DELTA_SNAPSHOT && head.part == head.parts - 1) {
         *start = id - head.part;
+        return *start >= 0 ? ERR_OK : ERR_MALFORMED;
+    }
+    *start = head.snapshot;
     if (*start == CURSOR_DELTA_NOWHERE)
         return ERR_NO_ENTRY;
-    return *start >= 0 && *start <= id ? ERR_OK : ERR_MALFORMED;
+    return *start < id ? ERR_OK : ERR_MALFORMED;
 }
 
 static enum err read_position(struct reader *r, struct position *out)
