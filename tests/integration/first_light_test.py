@@ -39,7 +39,8 @@ def goes_on_after_a_stop(folder):
 
 def goes_on_after_kill(folder):
     server = lgm.Standalone(BUILD, folder, bookies=3).start()
-    server.run("produce", "t", "--lines", "-", input="".join(f"{i}\n" for i in range(5000)))
+    server.run("produce", "t", "--no-batching", "--lines", "-",
+               input="".join(f"{i}\n" for i in range(5000)))
     assert consume(server, "t", "s", "-n", "2500").split() == [str(i) for i in range(2500)]
     server.kill()
     server.start()
