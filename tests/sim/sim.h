@@ -120,7 +120,8 @@ struct truth {
 
 struct knobs {
     struct quorum quorum;
-    unsigned lost, slow; /* percent of messages; longest delay */
+    unsigned lost, slow;           /* percent of messages; longest delay */
+    unsigned far[ACTORS][BOOKIES]; /* what a link adds to it */
     unsigned timeout;
     unsigned refuse, misread; /* per mille of adds, of reads */
     unsigned meta_away, meta_unsure;

@@ -143,7 +143,7 @@ static struct knobs knobs_of(struct sim *s)
     bool calm = chance(s, 250), deadly = chance(s, 700);
 
     k.slow = 1 + roll(s, chance(s, 500) ? 10 : 60);
-    k.timeout = 100 + roll(s, 100);
+    k.timeout = 150 + roll(s, 250);
     k.lost = calm ? 0 : roll(s, 30);
     k.refuse = calm ? 0 : roll(s, 20);
     k.misread = calm ? 0 : roll(s, 60);
@@ -152,11 +152,14 @@ static struct knobs knobs_of(struct sim *s)
     k.crashes = deadly ? roll(s, 6) : 0;
     k.cuts = calm ? 0 : roll(s, 8);
     k.partitions = calm ? 0 : roll(s, 4);
-    k.total = 4 + roll(s, 24);
+    k.total = 4 + roll(s, chance(s, 500) ? 24 : 60);
+    if (chance(s, 500))
+        for (unsigned i = 0; i < 4; i++)
+            k.far[roll(s, ACTORS)][roll(s, BOOKIES)] = roll(s, 120);
     k.pause = 1 + roll(s, chance(s, 500) ? 25 : 150);
     k.writer_dies = chance(s, 500) ? 1 + roll(s, HEAL / 2) : 0;
     for (unsigned a = 1; a < ACTORS; a++)
-        k.recover_at[a] = 1 + roll(s, chance(s, 800) ? HEAL / 8 : HEAL);
+        k.recover_at[a] = 1 + roll(s, chance(s, 800) ? HEAL / 10 : HEAL);
     if (chance(s, 500)) /* both at once */
         k.recover_at[2] = k.recover_at[1] + roll(s, 40);
     return k;

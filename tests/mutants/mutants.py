@@ -1,0 +1,117 @@
+"""mutants.py - the planted bugs: (what is wrong, file, as it is, as it should not be), or with several
+(as it is, as it should not be).
+
+The text to be replaced must be in the file exactly once, so that a bug that can no longer be
+planted is noticed.
+"""
+
+MUTANTS = [
+    # ---- quorum
+    ("ack quorum off by one", "ledger/appender.c",
+     "return (unsigned)__builtin_popcount(at(a, e)->acks) >= a->quorum.ack;",
+     "return (unsigned)__builtin_popcount(at(a, e)->acks) + 1 >= a->quorum.ack;"),
+    ("coverage off by one", "ledger/quorum.c",
+     "if ((unsigned)__builtin_popcount(free_ones) >= q.ack)",
+     "if ((unsigned)__builtin_popcount(free_ones) > q.ack)"),
+    ("coverage looks at one window only", "ledger/quorum.c",
+     "start < (entry_id)q.ensemble; start++", "start < 1; start++"),
+    ("one negative decides", "ledger/quorum.c",
+     "return q.write - q.ack + 1;", "return 1;"),
+    ("write sets do not rotate", "ledger/quorum.c",
+     "(((uint64_t)e + k) % q.ensemble)", "(k % q.ensemble)"),
+    # ---- appender
+    ("acks of a failed ledger count: confirms after it has failed", "ledger/appender.c",
+     ("    if (a->state != APPENDER_OPEN)\n        return; /* lac was fixed",
+      "    if (a->state == APPENDER_FENCED)\n        return; /* lac was fixed"),
+     ("    a->next = first;\n    check(a);", "    (void)end_;")),
+    ("confirms out of order", "ledger/appender.c",
+     "    confirm(a);\n    check(a);",
+     "    if (is_safe(a, e))\n"
+     "        a->effects->confirm(a->ctx, e, at(a, e)->item);\n    confirm(a);\n    check(a);"),
+    ("takes an ack from anyone", "ledger/appender.c",
+     "if (!(quorum_write_set(a->quorum, e) & 1u << slot))", "if (slot >= a->quorum.ensemble)"),
+    ("a header's lac is the entry itself", "ledger/appender.c",
+     ".lac = a->lac, .length", ".lac = e, .length"),
+    ("length is the payload's, not the ledger's", "ledger/appender.c",
+     "int64_t length = a->length + (int64_t)(a->bytes + size);", "int64_t length = size;"),
+    ("goes on after a bookie has failed", "ledger/appender.c",
+     "    else\n        end(a, APPENDER_FAILED,",
+     "    else if (why == ERR_COUNT)\n        end(a, APPENDER_FAILED,"),
+    ("a fenced writer closes its ledger", "ledger/appender.c",
+     "end(a, APPENDER_FENCED, ERR_FENCED);", "end(a, APPENDER_FAILED, ERR_FENCED);"),
+    # ---- recoverer
+    ("recovery reads without fence (D.7 1)", "ledger/recoverer.c",
+     "r->effects->read(r->ctx, s, e, BOOKIE_DO_FENCING | BOOKIE_HIGH_PRIORITY);",
+     "r->effects->read(r->ctx, s, e, BOOKIE_HIGH_PRIORITY);"),
+    ("the lac read does not fence", "ledger/recoverer.c",
+     "r->effects->read(r->ctx, s, ENTRY_NONE, BOOKIE_DO_FENCING);",
+     "r->effects->read(r->ctx, s, ENTRY_NONE, 0);"),
+    ("no floor under the lac (D.7 2)", "ledger/recoverer.c",
+     "r->floor = facts->tail.first - 1;", "r->floor = ENTRY_NONE;"),
+    ("an error counts as fenced", "ledger/recoverer.c",
+     "if (err == ERR_OK || err == ERR_CHECKSUM || is_negative(err))", "if (err != ERR_UNAUTHORIZED)"),
+    ("an error counts as a negative (D.7 5)", "ledger/recoverer.c",
+     "return err == ERR_NO_ENTRY || err == ERR_NO_LEDGER;", "return err != ERR_OK;"),
+    ("an unsure entry is the end", "ledger/recoverer.c",
+     "c->state = COPY_UNSURE;", "c->state = COPY_ABSENT;"),
+    ("a write-back needs one ack", "ledger/recoverer.c",
+     "count(at(r, r->lac + 1)->acks) >= r->facts.quorum.ack)",
+     "count(at(r, r->lac + 1)->acks) >= 1)"),
+    ("closes before the write-back is done", "ledger/recoverer.c",
+     "else if (r->lac == r->end)\n        finish(r);", "else\n        finish(r);"),
+    ("does not write back at all", "ledger/recoverer.c",
+     "    while (r->lac < r->pushed && count(",
+     "    while (r->lac < r->pushed && 1 + count("),
+    ("keeps the acks of a replaced bookie (D.7 6)", "ledger/recoverer.c",
+     "at(r, e)->acks &= ~(1u << slot);", "(void)e;"),
+    ("a newcomer is not sent what is pending", "ledger/recoverer.c",
+     "        write_back(r, e, 1u << slot);\n}", "        (void)e;\n}"),
+    ("a replaced bookie is not put into the metadata (D.7 7)", "ledger/recoverer.c",
+     "while (r->changes > 0 && r->changed[r->changes - 1].first > r->end)",
+     "while (r->changes > 0)"),
+    ("headers promise what is safe in memory only", "ledger/recoverer.c",
+     "return r->changes ? r->changed[0].first - 1 : r->lac;", "return r->lac;"),
+    ("a copy is a plain add (D.7 10)", "ledger/recoverer.c",
+     ".flags = BOOKIE_RECOVERY_ADD | BOOKIE_HIGH_PRIORITY", ".flags = BOOKIE_HIGH_PRIORITY"),
+    ("length is not taken from the last entry (D.7 g)", "ledger/recoverer.c",
+     "if (r->end > r->floor || r->end == ENTRY_NONE)", "if (r->end >= ENTRY_NONE)"),
+    ("length of a copy is forgotten", "ledger/recoverer.c",
+     "        r->length = c->length;\n", ""),
+    ("recovers without marking the metadata", "ledger/recoverer.c",
+     "if (facts->state == LEDGER_OPEN)\n            r->effects->mark(r->ctx);\n        else",
+     "if (facts->state == LEDGER_OPEN)\n            fence(r);\n        else"),
+    ("believes in its own close when another was first", "ledger/recoverer.c",
+     "        done(r, ERR_OK, r->end, r->length);\n    } else if (err == ERR_BAD_VERSION || err == ERR_UNKNOWN_STATE) {\n"
+     "        r->state = RECOVERER_LOOKING;\n        r->effects->look(r->ctx);\n"
+     "    } else {\n        give_up(r, err);\n    }\n}\n",
+     "        done(r, ERR_OK, r->end, r->length);\n    } else {\n"
+     "        done(r, ERR_OK, r->end, r->length);\n    }\n}\n"),
+    ("gives up when the ledger was closed by another", "ledger/recoverer.c",
+     "done(r, ERR_OK, facts->last, facts->length);", "give_up(r, ERR_BAD_VERSION);"),
+    ("payloads are not given back", "ledger/recoverer.c",
+     "        r->effects->drop(r->ctx, c->item);\n        c->item = NULL;\n    }\n}",
+     "        c->item = NULL;\n    }\n}"),
+    # ---- closer
+    ("the writer closes a ledger in recovery", "ledger/closer.c",
+     "if (facts->state == LEDGER_OPEN) {", "if (facts->state != LEDGER_CLOSED) {"),
+    ("the writer takes any close for its own", "ledger/closer.c",
+     "facts->state == LEDGER_CLOSED && facts->last == c->last &&",
+     "facts->state == LEDGER_CLOSED || facts->last == c->last ||"),
+    ("an unsure close is taken for done", "ledger/closer.c",
+     "if (err == ERR_OK)\n        done(c, ERR_OK);\n    else if (err == ERR_NOT_FOUND)\n"
+     "        done(c, ERR_NO_LEDGER);\n    else if (err_class(err) == CLASS_FATAL)",
+     "if (err == ERR_OK || err == ERR_UNKNOWN_STATE)\n        done(c, ERR_OK);\n"
+     "    else if (err == ERR_NOT_FOUND)\n"
+     "        done(c, ERR_NO_LEDGER);\n    else if (err_class(err) == CLASS_FATAL)"),
+    # ---- reader
+    ("the first no decides for a reader", "ledger/reader.c",
+     "if (next_slot(r, e, s->asked, &other)) {", "if (s->err != ERR_NO_ENTRY && "
+     "next_slot(r, e, s->asked, &other)) {"),
+    ("a reader forgets that a replica failed", "ledger/reader.c",
+     "        s->err = err;\n", ""),
+    ("a reader delivers as it comes", "ledger/reader.c",
+     "        r->effects->deliver(r->ctx, r->next++, item);\n    }\n}",
+     "        r->effects->deliver(r->ctx, ++r->next, item);\n    }\n}"),
+    ("a reader takes an answer of another replica", "ledger/reader.c",
+     "s->state == READ_AWAITED && s->slot == slot ? s : NULL", "s->state == READ_AWAITED ? s : NULL"),
+]

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""run.py - plants each bug of mutants.py, and shows that the simulation or a unit test kills it.
+
+A mutant is one core with one edit, linked into the simulation and into the unit test of that
+core in front of the library that has the sound one. Its line says who killed it; one that
+survives is a failure, and so is one that cannot be planted.
+"""
+import argparse
+import concurrent.futures
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+from mutants import MUTANTS
+
+LIMIT_S = 120
+WARN = ["-Wno-error", "-w"]
+
+
+def flags(*packages):
+    out = subprocess.run(["pkg-config", "--cflags", "--libs", *packages], capture_output=True,
+                         text=True, check=True)
+    return shlex.split(out.stdout)
+
+
+def run(command):
+    """How a program ended: "" when it passed."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=LIMIT_S, errors="replace", text=True)
+    except subprocess.TimeoutExpired:
+        return "hangs"
+    if done.returncode == 0:
+        return ""
+    said = [line for line in done.stdout.splitlines() if line.strip()]
+    seeds = [line for line in said if line.startswith("seed ")]
+    failed = [line for line in said if ":F:" in line or ":E:" in line]
+    return (seeds + failed + said[-1:] + ["died"])[0]
+
+
+class Bench:
+    def __init__(self, args):
+        build = pathlib.Path(args.build)
+        self.args, self.build = args, build
+        self.libs = [str(build / f"lib{name}.a") for name in
+                     ("ledger", "metadata", "proto", "common")]
+        self.sim = sorted(map(str, (build / "tests/sim").glob("*.o")))
+        self.check = flags("check")
+
+    def link(self, out, objects, extra=()):
+        subprocess.run([self.args.cc, "-pthread", "-o", out, *objects, *self.libs, *extra],
+                       check=True)
+        return out
+
+    def plant(self, mutant, folder):
+        file, edits = mutant[1], mutant[2:]
+        if isinstance(edits[0], str):
+            edits = [edits]
+        text = pathlib.Path(file).read_text()
+        for sound, sick in edits:
+            if text.count(sound) != 1:
+                return None
+            text = text.replace(sound, sick)
+        source = folder / pathlib.Path(file).name
+        source.write_text(text)
+        made = source.with_suffix(".o")
+        subprocess.run([self.args.cc, "-std=gnu17", "-g", "-O1", "-D_GNU_SOURCE", *WARN, "-I.",
+                        "-c", "-o", str(made), str(source)], check=True)
+        return str(made)
+
+    def killer(self, mutant):
+        """(is dead, what is said of it)"""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            sick = self.plant(mutant, folder)
+            if not sick:
+                return False, "cannot be planted: the code has changed"
+            core = pathlib.Path(mutant[1]).stem
+            sim = self.link(str(folder / "sim"), [sick, *self.sim])
+            unit = self.link(str(folder / "unit"),
+                             [sick, str(self.build / f"tests/unit/ledger/{core}_test.o"),
+                              str(self.build / "libtests.a")], self.check)
+            by_sim = run([sim, "--seeds", str(self.args.seeds)])
+            by_unit = run([unit])
+        how = [f"sim: {by_sim}"] if by_sim else []
+        how += [f"unit: {by_unit}"] if by_unit else []
+        return bool(how), "; ".join(how) or "SURVIVES"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=20000)
+    args = parser.parse_args()
+    bench = Bench(args)
+    dead = 0
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for mutant, (killed, how) in zip(MUTANTS, pool.map(bench.killer, MUTANTS)):
+            dead += killed
+            print(f"{'dead' if killed else 'ALIVE':6} {mutant[0]}: {how}", flush=True)
+    print(f"{dead} passed, {len(MUTANTS) - dead} failed")
+    return dead != len(MUTANTS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
