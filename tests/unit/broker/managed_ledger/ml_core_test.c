@@ -397,6 +397,48 @@ START_TEST(an_end_before_the_ledger_is_listed_leaves_none_behind)
 }
 END_TEST
 
+START_TEST(a_full_window_is_waited_for_and_ends_nothing)
+{
+    open_with(WINDOW + 1);
+    answer_append(ERR_OK, true);
+    tells("confirm 0 send 6 ");
+    ck_assert_int_eq(w.core.state, ML_OPEN);
+}
+END_TEST
+
+START_TEST(a_node_in_doubt_may_name_the_ledger_so_it_is_not_deleted)
+{
+    world_begin(1, 0);
+    add(10, 1);
+    answer_create(ERR_OK);
+    answer_list(ERR_UNKNOWN_STATE);
+    tells("create list 0 wait(UNKNOWN_STATE) ");
+    world_begin(1, 0);
+    add(10, 1);
+    answer_create(ERR_OK);
+    answer_list(ERR_TOO_BIG);
+    tells("create list 0 discard 0 wait(TOO_BIG) ");
+}
+END_TEST
+
+/* A ledger that holds what we never sent to it is not only ours. */
+START_TEST(a_ledger_with_more_than_was_sent_is_anothers)
+{
+    open_with(2);
+    answer_append(ERR_OK, true);
+    break_ledger(ERR_TIMEOUT, 0);
+    answer_close(ERR_OK);
+    answer_create(ERR_OK);
+    answer_list(ERR_OK);
+    break_ledger(ERR_TIMEOUT, 1);
+    add(10, 1);
+    w.ledger[1].n++; /* from somewhere */
+    w.ledger[1].at[1] = w.ledger[1].at[0];
+    answer_close(ERR_OK);
+    ck_assert_int_eq(w.core.state, ML_FENCED);
+}
+END_TEST
+
 START_TEST(what_waits_is_bounded)
 {
     world_begin(1, 0);
@@ -532,6 +574,9 @@ int main(void)
                          SUITE_CASE(the_node_of_another_owner_ends_it_before_a_byte_is_written),
                          SUITE_CASE(an_end_waits_for_what_is_in_flight_and_refuses_the_rest),
                          SUITE_CASE(an_end_before_the_ledger_is_listed_leaves_none_behind),
+                         SUITE_CASE(a_full_window_is_waited_for_and_ends_nothing),
+                         SUITE_CASE(a_node_in_doubt_may_name_the_ledger_so_it_is_not_deleted),
+                         SUITE_CASE(a_ledger_with_more_than_was_sent_is_anothers),
                          SUITE_CASE(what_waits_is_bounded),
                          SUITE_CASE(one_add_of_any_size_is_admitted_alone),
                          SUITE_LOOP(nothing_is_lost_reordered_or_confirmed_twice, 10),
