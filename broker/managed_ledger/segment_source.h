@@ -35,6 +35,7 @@ struct segment_source_call {
     void *private;
 };
 /* Opens a closed ledger for reading. */
-void segment_source_ledger(struct ledger_client *c, int64_t ledger, struct segment_source_call *call);
+void segment_source_ledger(struct ledger_client *c, int64_t ledger,
+                           struct segment_source_call *call);
 
 #endif
