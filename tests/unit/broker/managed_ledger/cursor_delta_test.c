@@ -136,15 +136,14 @@ struct large {
     unsigned n;
 };
 
-static struct large large_new(void)
+static void large_init(struct large *l)
 {
-    struct large l = {0};
-    segments_add(&l.segments, (struct segment){.ledger = 9, .entries = 20 * 1000 * 1000});
-    cursor_acks_init(&l.acks, &l.segments, at(9, -1));
+    *l = (struct large){0};
+    segments_add(&l->segments, (struct segment){.ledger = 9, .entries = 20 * 1000 * 1000});
+    cursor_acks_init(&l->acks, &l->segments, at(9, -1));
     for (int64_t e = 1; e < 20 * 1000 * 1000; e += 16)
-        cursor_set_add(&l.acks.beyond, 9, e, e);
-    l.n = cursor_delta_snapshot(-1, l.acks.mark_delete, &l.acks.beyond, &l.parts);
-    return l;
+        cursor_set_add(&l->acks.beyond, 9, e, e);
+    l->n = cursor_delta_snapshot(-1, l->acks.mark_delete, &l->acks.beyond, &l->parts);
 }
 
 static void large_drop(struct large *l)
@@ -158,10 +157,11 @@ static void large_drop(struct large *l)
 
 START_TEST(a_large_snapshot_goes_in_parts)
 {
-    struct large l = large_new();
+    struct large l;
     struct cursor_acks back;
     int64_t start;
 
+    large_init(&l);
     ck_assert_uint_eq(l.n, 3);
     for (unsigned i = 0; i < l.n; i++)
         ck_assert_uint_le(l.parts[i].len, CURSOR_DELTA_ENTRY_MAX);
@@ -179,12 +179,13 @@ END_TEST
 
 START_TEST(parts_out_of_order_are_refused)
 {
-    struct large l = large_new();
+    struct large l;
     struct cursor_acks back;
     struct cursor_replay r;
     struct cursor_set none = {0};
     struct slice changes = cursor_delta_changes(0, false, at(9, 3), &none);
 
+    large_init(&l);
     cursor_acks_init(&back, &l.segments, at(9, -1));
     cursor_replay_init(&r, &back);
     ck_assert_int_eq(cursor_replay_feed(&r, 0, slice_view(l.parts[1])), ERR_MALFORMED);
