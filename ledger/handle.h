@@ -17,7 +17,7 @@ struct ledger_client {
     struct metadata *meta;
     struct ledger_client_conf conf;
     struct bookies *bookies;
-    unsigned users; /* the owner, handles, calls under way */
+    unsigned users;          /* the owner, handles, calls under way */
     int64_t id_next, id_end; /* what is left of the block */
     uint64_t seed;
 };
