@@ -214,7 +214,7 @@ static enum err load_lines(const struct config_table *t, void *conf, FILE *f, co
         worst = e ? e : worst;
         mem_free(where);
     }
-    free(line);
+    mem_free(line);
     return worst;
 }
 
