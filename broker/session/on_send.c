@@ -8,6 +8,10 @@
 
 enum { POOL_MAX = 4096 };
 
+/* Clients keep a message within max_message_size but for what they add to its metadata last (a
+ * chunk's place among others); with what we store around it, it must fit a bookie's frame. */
+enum { BODY_PADDING = FRAME_PADDING - 256 };
+
 /* ---- sendings come from a pool ---- */
 
 static struct sending *sending_new(struct sessions *home)
@@ -136,15 +140,13 @@ static enum err refuse(struct sending *m, enum err err, const char *why)
 static enum err check(struct session *s, const Pulsar__Proto__CommandSend *send,
                       const struct frame *f, uint32_t crc, struct sending *m)
 {
-    size_t size = f->metadata.len + f->payload.len;
-
     if (f->has_crc && crc != f->crc)
         return refuse(m, ERR_CHECKSUM, "the checksum does not match");
     if (m->highest != 0 && m->sequence > m->highest)
         return refuse(m, ERR_BAD_VERSION, "the lowest sequence id is above the highest");
     if (send->has_txnid_least_bits || send->has_txnid_most_bits)
         return refuse(m, ERR_NOT_ALLOWED, "transactions are not supported yet");
-    if (size > (size_t)session_env(s)->conf->max_message_size)
+    if (f->body.len > (size_t)session_env(s)->conf->max_message_size + BODY_PADDING)
         return refuse(m, ERR_NOT_ALLOWED, "the message is larger than the limit");
     return ERR_OK;
 }
