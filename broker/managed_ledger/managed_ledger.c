@@ -310,6 +310,7 @@ static void do_fenced(struct ml_core *c, enum err err)
 void ml_fail(struct managed_ledger *m, enum err err)
 {
     ml_core_fence(&m->core, err);
+    m->failed = true; /* also when the core has ended by itself */
 }
 
 /* ---- adding ------------------------------------------------------------------------------------

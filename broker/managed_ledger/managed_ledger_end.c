@@ -84,7 +84,7 @@ static void end_cursors(struct managed_ledger *m)
     struct cursor *c;
 
     while ((c = ml_cursors_take_last(m))) {
-        if (m->failed) {
+        if (m->failed || (m->deleting && m->end_err)) {
             cursor_abandon(&c);
             continue;
         }
@@ -177,11 +177,12 @@ static void leave(struct managed_ledger *m)
     call->done(call, err, NULL);
 }
 
-/* What is done on the way into each life. */
+/* What is done on the way into each life.  Before anything is deleted the node is written once
+ * more: only its owner may. */
 static void enter(struct managed_ledger *m, enum ml_life next)
 {
     m->life = next;
-    if (next == ML_LIFE_SAVING && m->dirty && !m->deleting)
+    if (next == ML_LIFE_SAVING && (m->dirty || m->deleting))
         ml_node_quietly(m);
     else if (next == ML_LIFE_CURSORS)
         end_cursors(m);

@@ -125,13 +125,14 @@ static void quietly_saved(struct ml_save *s, enum err err)
     struct managed_ledger *m = container_of(s, struct managed_ledger, quiet_save);
 
     m->quiet_saving = false;
-    if (err == ERR_FENCED) {
+    if (err && m->deleting)
+        m->end_err = err;
+    if (err == ERR_FENCED)
         ml_fail(m, err);
-    } else if (err) {
+    else if (err)
         log_event(LOG_WARN, "managed_ledger.save_failed", F_STR("topic", m->name), F_ERR(err));
-    } else if (m->dirty && m->life == ML_LIFE_SERVING) {
+    else if (m->dirty && m->life <= ML_LIFE_SAVING)
         ml_node_quietly(m);
-    }
     ml_release(m);
 }
 

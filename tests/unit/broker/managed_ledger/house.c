@@ -228,6 +228,7 @@ static void add_one(struct managed_ledger *m)
     struct ml_add *a = &one->add;
     int len = snprintf(one->text, sizeof(one->text), "the text of entry %u", house.added);
 
+    ck_assert_uint_lt(house.added, ADDS_MAX);
     memset(a, 0, sizeof(*a));
     chain_push(&a->payload, slice_copy(one->text, 5));
     chain_push(&a->payload, slice_copy(one->text + 5, (size_t)len - 5));
