@@ -255,6 +255,10 @@ static void find_event(struct sim *s, struct event *e)
         a->recovery = OVER;
         return;
     }
+    if (a->ledger == LEDGERS) { /* there will be no more */
+        find_later(a, RETRY_MAX);
+        return;
+    }
     a->recovery = FINDING;
     look(a);
 }
@@ -268,7 +272,7 @@ static void found(struct actor *a, enum err err)
 {
     struct sim *s = a->sim;
 
-    if (err || a->ledger >= LEDGERS) {
+    if (err) {
         find_later(a, 1 + roll(s, RETRY_MAX));
         return;
     }

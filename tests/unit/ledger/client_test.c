@@ -483,15 +483,15 @@ START_TEST(failed_bookie_ends_the_ledger)
     await(batch.accepted);
     while (batch.err[ok] == ERR_OK)
         ok++;
-    ck_assert_uint_eq(ok, 20);
+    ck_assert_uint_le(ok, 20); /* fewer if the refusal was faster than the others' acks */
     for (unsigned i = 0; i < batch.accepted; i++) {
         ck_assert_uint_eq(batch.order[i], i);
         ck_assert(i < ok || err_class(batch.err[i]) == CLASS_RETRY);
     }
     ck_assert_str_eq(err_name(close_ledger(&l)), "OK");
     ck_assert_str_eq(err_name(open_ledger(id, LEDGER_OPEN_READ, &r)), "OK");
-    ck_assert_int_eq(ledger_last_confirmed(r), 19);
-    reads_all(r, 20);
+    ck_assert_int_eq(ledger_last_confirmed(r), (entry_id)ok - 1);
+    reads_all(r, ok);
     drop(&r);
     house_close();
 }
@@ -672,7 +672,7 @@ START_TEST(foreign_digest_and_password)
     ck_assert(path_ledger(7, path) == ERR_OK);
     ck_assert(meta_put_wait(h.meta, path, ledger_record_write(&m), META_ABSENT) == ERR_OK);
     for (int e = 0; e < 3; e++) {
-        char text[16];
+        char text[32];
         snprintf(text, sizeof text, "entry %d", e);
         fake_bookie_put(h.bookie[0], &d, &(struct entry_header){7, e, e - 1, 7 * (e + 1)}, text);
     }
