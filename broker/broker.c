@@ -348,8 +348,8 @@ enum err broker_start(struct broker **out, const struct broker_conf *conf, struc
         broker_stop(&b);
         return err;
     }
-    log_event(LOG_INFO, "broker.started", F_STR("cluster", conf->cluster),
-              F_U64("port", b->port), F_U64("web_port", b->web_port));
+    log_event(LOG_INFO, "broker.started", F_STR("cluster", conf->cluster), F_U64("port", b->port),
+              F_U64("web_port", b->web_port));
     *out = b;
     return ERR_OK;
 }

@@ -23,23 +23,23 @@ struct metadata;
 
 /* From broker/config.def; upstream key names (broker.conf). */
 struct broker_conf {
-#define CONFIG_MEMBER_INT    int64_t
-#define CONFIG_MEMBER_BOOL   bool
-#define CONFIG_MEMBER_DOUBLE double
-#define CONFIG_MEMBER_STRING const char *
+#define CONFIG_MEMBER_INT                                   int64_t
+#define CONFIG_MEMBER_BOOL                                  bool
+#define CONFIG_MEMBER_DOUBLE                                double
+#define CONFIG_MEMBER_STRING                                const char *
 #define X(name, member, type, preset, min, max, when, what) CONFIG_MEMBER_##type member;
 #include "broker/config.def"
 #undef X
 };
 extern const struct config_table broker_config_table;
 
-/* ERR_BAD_CONFIG, ERR_IO (a port in use), ERR_NOT_READY (the cluster was not initialized), each with a
- * log event that says what and where.  When it returns ERR_OK clients are served.  conf, meta and
- * loops outlive it. */
+/* ERR_BAD_CONFIG, ERR_IO (a port in use), ERR_NOT_READY (the cluster was not initialized), each
+ * with a log event that says what and where.  When it returns ERR_OK clients are served.  conf,
+ * meta and loops outlive it. */
 MUST_CHECK enum err broker_start(struct broker **out, const struct broker_conf *conf,
                                  struct metadata *meta, struct loops *loops);
-/* Takes no new work, closes every topic (cursors are written, ledgers sealed), tells clients to look
- * elsewhere, closes connections. */
+/* Takes no new work, closes every topic (cursors are written, ledgers sealed), tells clients to
+ * look elsewhere, closes connections. */
 void broker_stop(struct broker **b);
 uint16_t broker_port(const struct broker *b);
 uint16_t broker_web_port(const struct broker *b);

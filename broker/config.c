@@ -3,26 +3,26 @@
 #include <stddef.h>
 
 /* Upstream keys that tune a JVM, ZooKeeper or caches that are not there. */
-#define IGNORED(key)                                                                               \
-    {                                                                                              \
-        .name = key, .class = CONFIG_IGNORED, .type = CONFIG_STRING, .preset = "",                 \
-        .what = "has no effect here"                                                               \
+#define IGNORED(key)                                                               \
+    {                                                                              \
+        .name = key, .class = CONFIG_IGNORED, .type = CONFIG_STRING, .preset = "", \
+        .what = "has no effect here"                                               \
     }
 /* They promise what is not given: anything but the default stops the start. */
-#define REFUSED(key, value, why)                                                                   \
-    {                                                                                              \
-        .name = key, .class = CONFIG_REFUSED, .type = CONFIG_STRING, .preset = value, .what = why  \
+#define REFUSED(key, value, why)                                                                  \
+    {                                                                                             \
+        .name = key, .class = CONFIG_REFUSED, .type = CONFIG_STRING, .preset = value, .what = why \
     }
 
 static const struct config_key keys[] = {
-#define X(key, member, kind, def, least, most, when, text)                                         \
-    {.name = #key,                                                                                 \
-     .type = CONFIG_##kind,                                                                        \
-     .class = CONFIG_##when,                                                                       \
-     .offset = offsetof(struct broker_conf, member),                                               \
-     .preset = def,                                                                                \
-     .min = least,                                                                                 \
-     .max = most,                                                                                  \
+#define X(key, member, kind, def, least, most, when, text) \
+    {.name = #key,                                         \
+     .type = CONFIG_##kind,                                \
+     .class = CONFIG_##when,                               \
+     .offset = offsetof(struct broker_conf, member),       \
+     .preset = def,                                        \
+     .min = least,                                         \
+     .max = most,                                          \
      .what = text},
 #include "broker/config.def"
 #undef X
@@ -66,8 +66,7 @@ static const struct config_key keys[] = {
             "bookies are not chosen by region"),
     REFUSED("advertisedListeners", "", "there is one address only"),
     REFUSED("managedLedgerOffloadDriver", "", "ledgers are not offloaded"),
-    REFUSED("allowAutoTopicCreationType", "non-partitioned",
-            "topics are made without partitions"),
+    REFUSED("allowAutoTopicCreationType", "non-partitioned", "topics are made without partitions"),
 };
 
 const struct config_table broker_config_table = {

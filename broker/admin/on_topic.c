@@ -68,8 +68,7 @@ static void start(struct admin *a, struct http_request *r, const struct segments
                            .may_create = create && strcmp(create, "true") == 0 &&
                                          a->env.conf->auto_topic_creation};
     admin_holds(a);
-    q->facts =
-        (struct topic_facts_ask){.home = a->env.home, .name = &q->name, .done = known};
+    q->facts = (struct topic_facts_ask){.home = a->env.home, .name = &q->name, .done = known};
     topic_facts_ask(a->env.meta, &q->facts);
 }
 
@@ -124,8 +123,7 @@ void on_topic_lookup(struct admin *a, struct http_request *r, const struct segme
 
 /* ---- partitions ---- */
 
-static void partitions_known(struct topic_facts_ask *ask, enum err err,
-                             const struct topic_facts *f)
+static void partitions_known(struct topic_facts_ask *ask, enum err err, const struct topic_facts *f)
 {
     struct question *q = container_of(ask, struct question, facts);
 
@@ -135,15 +133,14 @@ static void partitions_known(struct topic_facts_ask *ask, enum err err,
         http_reply_reason(q->request, 404, "Topic not found");
     } else {
         json_object *o = json_object_new_object();
-        json_object_object_add(
-            o, "partitions", json_object_new_int(q->name.partition < 0 ? f->partitions : 0));
+        json_object_object_add(o, "partitions",
+                               json_object_new_int(q->name.partition < 0 ? f->partitions : 0));
         reply_json(q->request, o);
     }
     finish(q);
 }
 
-void on_topic_partitions(struct admin *a, struct http_request *r,
-                         const struct segments_of_path *p)
+void on_topic_partitions(struct admin *a, struct http_request *r, const struct segments_of_path *p)
 {
     start(a, r, p, partitions_known);
 }

@@ -8,7 +8,7 @@
 #include "common/err.h"
 
 enum action {
-    ACTION_LOOKUP,  /* where is it, has it partitions, its schema */
+    ACTION_LOOKUP, /* where is it, has it partitions, its schema */
     ACTION_PRODUCE,
     ACTION_CONSUME,
     ACTION_LIST,    /* the topics of a namespace */
@@ -26,9 +26,8 @@ struct authorizer {
                     const char *resource);
 };
 
-static inline MUST_CHECK enum err authorize(const struct authorizer *a,
-                                            const struct principal *who, enum action what,
-                                            const char *resource)
+static inline MUST_CHECK enum err authorize(const struct authorizer *a, const struct principal *who,
+                                            enum action what, const char *resource)
 {
     return a->may(a, who, what, resource);
 }

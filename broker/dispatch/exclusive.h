@@ -32,8 +32,8 @@ struct exclusive_fx {
 };
 
 enum exclusive_state {
-    EXCLUSIVE_EMPTY,   /* no consumer */
-    EXCLUSIVE_IDLE,    /* nothing is due */
+    EXCLUSIVE_EMPTY, /* no consumer */
+    EXCLUSIVE_IDLE,  /* nothing is due */
     EXCLUSIVE_READING,
     EXCLUSIVE_BACKING_OFF, /* a read failed: until retry */
 };
@@ -43,8 +43,8 @@ enum exclusive_verdict { EXCLUSIVE_SEND, EXCLUSIVE_SKIP, EXCLUSIVE_LEAVE };
 struct exclusive {
     const struct exclusive_fx *fx;
     enum exclusive_state state;
-    unsigned batch_max;   /* entries one read asks for */
-    unsigned out_max;     /* deliveries on their way to the connection at a time */
+    unsigned batch_max; /* entries one read asks for */
+    unsigned out_max;   /* deliveries on their way to the connection at a time */
     unsigned out;
     int64_t permits;      /* messages; below zero after a batch that was larger */
     struct position next; /* the first entry not looked at */

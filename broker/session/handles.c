@@ -64,8 +64,7 @@ void handle_check(struct handle *h)
     if (timer_armed(&s->check_due))
         return;
     reply_ping(s);
-    loop_after(home, &s->check_due,
-               (uint64_t)session_env(s)->conf->liveness_check_ms * 1000);
+    loop_after(home, &s->check_due, (uint64_t)session_env(s)->conf->liveness_check_ms * 1000);
 }
 
 void session_checked(struct session *s)

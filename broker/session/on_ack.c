@@ -11,9 +11,8 @@ static struct topic_consumer *ready(struct session *s, uint64_t id)
 {
     struct handle *h = handle_find(s->consumers, id);
 
-    return h && h->state == HANDLE_READY
-               ? &container_of(h, struct session_consumer, handle)->guest
-               : NULL;
+    return h && h->state == HANDLE_READY ? &container_of(h, struct session_consumer, handle)->guest
+                                         : NULL;
 }
 
 static struct consumer_ask *ask_new(enum consumer_ask_kind kind, size_t n)
@@ -113,8 +112,7 @@ static const char *refusal(const Pulsar__Proto__CommandAck *ack)
 {
     if (ack->has_txnid_least_bits || ack->has_txnid_most_bits)
         return "transactions are not supported yet";
-    if (ack->ack_type == PULSAR__PROTO__COMMAND_ACK__ACK_TYPE__Cumulative &&
-        ack->n_message_id != 1)
+    if (ack->ack_type == PULSAR__PROTO__COMMAND_ACK__ACK_TYPE__Cumulative && ack->n_message_id != 1)
         return "a cumulative acknowledgement has exactly one message id";
     return NULL;
 }

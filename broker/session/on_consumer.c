@@ -241,5 +241,5 @@ void session_consumers_leave(struct session *s)
     struct handle *h, *next;
 
     HASH_ITER(hh, s->consumers, h, next)
-        session_forget_consumer(s, h);
+    session_forget_consumer(s, h);
 }

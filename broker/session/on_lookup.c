@@ -187,8 +187,8 @@ static void start(struct session *s, const char *topic, struct lookup about,
     session_hold(s);
     s->home->lookups++;
     metric_add(&session_env(s)->metrics->lookups, 1);
-    l->facts = (struct topic_facts_ask){
-        .home = session_env(s)->home, .name = &l->name, .done = known};
+    l->facts =
+        (struct topic_facts_ask){.home = session_env(s)->home, .name = &l->name, .done = known};
     topic_facts_ask(session_env(s)->meta, &l->facts);
 }
 

@@ -221,5 +221,5 @@ void session_producers_leave(struct session *s)
     struct handle *h, *next;
 
     HASH_ITER(hh, s->producers, h, next)
-        forget(s, h);
+    forget(s, h);
 }

@@ -3,21 +3,21 @@
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
 
-#define TYPE(t)     PULSAR__PROTO__BASE_COMMAND__TYPE__##t
-#define NOT_ALLOWED PULSAR__PROTO__SERVER_ERROR__NotAllowedError
-#define TRANSACTIONS (char *)(uintptr_t)"transactions are not supported yet"
-#define SCHEMAS      (char *)(uintptr_t)"schemas are not supported yet"
+#define TYPE(t)      PULSAR__PROTO__BASE_COMMAND__TYPE__##t
+#define NOT_ALLOWED  PULSAR__PROTO__SERVER_ERROR__NotAllowedError
+#define TRANSACTIONS (char *)(uintptr_t) "transactions are not supported yet"
+#define SCHEMAS      (char *)(uintptr_t) "schemas are not supported yet"
 
 /* The answers of one shape: request id, error, message under their usual names. */
-#define ANSWER(s_, request_, Struct_, INIT_, TYPE_, member_, error_, message_, why_)               \
-    do {                                                                                           \
-        Pulsar__Proto__##Struct_ r = PULSAR__PROTO__##INIT_##__INIT;                               \
-        r.request_id = (request_);                                                                 \
-        r.has_##error_ = true;                                                                     \
-        r.error_ = NOT_ALLOWED;                                                                    \
-        r.message_ = why_;                                                                         \
-        REPLY(base, TYPE_, member_, r);                                                            \
-        session_send(s_, &base);                                                                   \
+#define ANSWER(s_, request_, Struct_, INIT_, TYPE_, member_, error_, message_, why_) \
+    do {                                                                             \
+        Pulsar__Proto__##Struct_ r = PULSAR__PROTO__##INIT_##__INIT;                 \
+        r.request_id = (request_);                                                   \
+        r.has_##error_ = true;                                                       \
+        r.error_ = NOT_ALLOWED;                                                      \
+        r.message_ = why_;                                                           \
+        REPLY(base, TYPE_, member_, r);                                              \
+        session_send(s_, &base);                                                     \
     } while (0)
 
 static void refuse_with_error(struct session *s, uint64_t request, const char *why)
@@ -86,7 +86,7 @@ enum err on_refused(struct session *s, const struct command *command)
         ANSWER(s, c->consumerstats->request_id, CommandConsumerStatsResponse,
                COMMAND_CONSUMER_STATS_RESPONSE, CONSUMER_STATS_RESPONSE, consumerstatsresponse,
                error_code, error_message,
-               (char *)(uintptr_t)"statistics of consumers are not supported yet");
+               (char *)(uintptr_t) "statistics of consumers are not supported yet");
         break;
     case TYPE(GET_SCHEMA):
         ANSWER(s, c->getschema->request_id, CommandGetSchemaResponse, COMMAND_GET_SCHEMA_RESPONSE,

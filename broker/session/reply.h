@@ -9,9 +9,9 @@
 #include "broker/session/session.h"
 
 /* A BaseCommand with one of its sub-messages: both on the caller's stack. */
-#define REPLY(base_, TYPE_, member_, sub_)                                                         \
-    Pulsar__Proto__BaseCommand base_ = PULSAR__PROTO__BASE_COMMAND__INIT;                          \
-    base_.type = PULSAR__PROTO__BASE_COMMAND__TYPE__##TYPE_;                                       \
+#define REPLY(base_, TYPE_, member_, sub_)                                \
+    Pulsar__Proto__BaseCommand base_ = PULSAR__PROTO__BASE_COMMAND__INIT; \
+    base_.type = PULSAR__PROTO__BASE_COMMAND__TYPE__##TYPE_;              \
     base_.member_ = &(sub_)
 
 /* ServerError numbers. */

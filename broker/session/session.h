@@ -72,7 +72,7 @@ struct handle {
     struct session *session;
     struct guest *guest; /* the one it embeds */
     enum handle_state state;
-    bool ended; /* its guest has */
+    bool ended;  /* its guest has */
     uint64_t id; /* the client's */
     UT_hash_handle hh;
     uint64_t open_request, close_request;
@@ -143,8 +143,8 @@ void handle_add(struct session *s, struct handle **table, struct handle *h);
 void handle_remove(struct handle **table, struct handle *h); /* LEAVING */
 /* The guest has ended: answers a close; true when the handle is to be freed. */
 bool handle_ended(struct handle *h);
-void handle_check(struct handle *h);       /* is the connection alive? */
-void session_checked(struct session *s);   /* it is: a frame came */
+void handle_check(struct handle *h);     /* is the connection alive? */
+void session_checked(struct session *s); /* it is: a frame came */
 void session_check_init(struct session *s);
 
 /* ---- on_producer.c, on_consumer.c: the connection is gone ---- */
@@ -153,7 +153,7 @@ void session_consumers_leave(struct session *s);
 void session_undelivered_go(struct session *s);
 
 /* ---- on_send.c ---- */
-void session_sent(struct receipts *q, struct receipt *r);       /* leave() of the receipts */
+void session_sent(struct receipts *q, struct receipt *r); /* leave() of the receipts */
 void session_published(struct topic_producer *p, struct publish *m);
 void sending_pool_drop(struct sessions *home);
 

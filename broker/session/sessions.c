@@ -43,8 +43,7 @@ void sessions_close(struct sessions *s, void (*done)(void *ctx), void *ctx)
         done(ctx);
         return;
     }
-    list_each(&s->all, n)
-        session_finish(list_entry(n, struct session, node));
+    list_each(&s->all, n) session_finish(list_entry(n, struct session, node));
 }
 
 void sessions_drop(struct sessions **s)

@@ -222,8 +222,7 @@ static void leave(struct guest *g)
     }
 }
 
-static const struct guest_back back = {
-    .arrive = arrive, .leave = leave, .busy = ERR_CONSUMER_BUSY};
+static const struct guest_back back = {.arrive = arrive, .leave = leave, .busy = ERR_CONSUMER_BUSY};
 
 void topic_consumer_open(struct topic_consumer *c)
 {

@@ -1,7 +1,8 @@
 /* consumer.h - one consumer on its subscription: gets entries, acknowledges them.
  *
  *   topic_consumer_ask(FLOW, ACK, ...) -> its subscription
- *   feed -> delivery -> deliver() -> MESSAGE frames -> topic_consumer_delivered() -> the feed goes on
+ *   feed -> delivery -> deliver() -> MESSAGE frames -> topic_consumer_delivered() -> the feed goes
+ * on
  *
  * A delivery goes back when the connection has taken it and has not more waiting than it
  * should: so a consumer that does not read its socket stops its own dispatch, and holds
@@ -51,7 +52,7 @@ enum consumer_ask_kind {
     ASK_ACK_UPTO,  /* at[0] */
     ASK_REDELIVER, /* everything not acknowledged; epoch */
     ASK_UNSUBSCRIBE,
-    ASK_LAST_ID,   /* the topic's last message: answer in last, mark_delete */
+    ASK_LAST_ID, /* the topic's last message: answer in last, mark_delete */
 };
 
 struct consumer_ask {
@@ -84,13 +85,13 @@ struct topic_consumer_front {
 };
 
 struct topic_consumer {
-    struct guest guest;             /* front_ops is the `guest` of a topic_consumer_front */
-    const char *subscription_name;  /* outlives it */
-    bool earliest;                  /* where a new subscription begins; else at the latest */
-    bool has_epoch;                 /* the client counts its redeliveries */
+    struct guest guest;            /* front_ops is the `guest` of a topic_consumer_front */
+    const char *subscription_name; /* outlives it */
+    bool earliest;                 /* where a new subscription begins; else at the latest */
+    bool has_epoch;                /* the client counts its redeliveries */
     uint64_t epoch;
     struct subscription *subscription; /* private, as the rest: the back's */
-    struct list_node reading;       /* consumer_ask.node: ASK_LAST_ID */
+    struct list_node reading;          /* consumer_ask.node: ASK_LAST_ID */
 };
 
 void topic_consumer_open(struct topic_consumer *c);

@@ -130,8 +130,7 @@ static void on_open(struct task *t)
     list_init(&g->node);
     list_init(&g->rivals);
     list_init(&g->rival);
-    g->call = (struct topics_call){
-        .name = g->topic_name, .create = g->create, .done = topic_came};
+    g->call = (struct topics_call){.name = g->topic_name, .create = g->create, .done = topic_came};
     topics_get(g->topics, &g->call);
 }
 

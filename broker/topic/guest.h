@@ -48,9 +48,9 @@ struct guest_back {
 
 /* of the back */
 enum guest_state {
-    GUEST_ARRIVING,  /* the topic is being loaded, the subscription made */
-    GUEST_TURNING,   /* closed while arriving: ends when what it waits for has answered */
-    GUEST_QUEUED,    /* behind a rival whose connection is being asked whether it lives */
+    GUEST_ARRIVING, /* the topic is being loaded, the subscription made */
+    GUEST_TURNING,  /* closed while arriving: ends when what it waits for has answered */
+    GUEST_QUEUED,   /* behind a rival whose connection is being asked whether it lives */
     GUEST_IN,
     GUEST_SENT_AWAY, /* its front was told to go */
     GUEST_REFUSED,   /* its front was told why */
@@ -63,7 +63,7 @@ struct guest {
     const struct guest_front *front_ops;
     const struct guest_back *back_ops;
     struct loop *front;
-    struct topics *topics; /* of the topic's loop */
+    struct topics *topics;  /* of the topic's loop */
     const char *topic_name; /* full; outlives the guest */
     bool create;            /* make the topic if it is absent and that is allowed */
     uint64_t session;       /* whose it is */

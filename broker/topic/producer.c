@@ -168,8 +168,7 @@ static void leave(struct guest *g)
         give_back(list_entry(n, struct publish, node), ERR_CLOSED);
 }
 
-static const struct guest_back back = {
-    .arrive = arrive, .leave = leave, .busy = ERR_PRODUCER_BUSY};
+static const struct guest_back back = {.arrive = arrive, .leave = leave, .busy = ERR_PRODUCER_BUSY};
 
 void topic_producer_open(struct topic_producer *p)
 {

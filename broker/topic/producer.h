@@ -41,8 +41,8 @@ struct topic_producer_front {
 };
 
 struct topic_producer {
-    struct guest guest; /* front_ops is the `guest` of a topic_producer_front */
-    char *name;         /* wanted, or NULL: set at opened(); the front's to free after ended() */
+    struct guest guest;    /* front_ops is the `guest` of a topic_producer_front */
+    char *name;            /* wanted, or NULL: set at opened(); the front's to free after ended() */
     struct list_node held; /* private, as the rest: the back's */
     unsigned in_flight;
     struct topics_held waiting;

@@ -47,8 +47,7 @@ static void close_if_empty(struct topic *t)
 static void leave(struct topic *t)
 {
     t->state = TOPIC_LEAVING;
-    list_each(&t->producers, n)
-        guest_send_away(list_entry(n, struct guest, node));
+    list_each(&t->producers, n) guest_send_away(list_entry(n, struct guest, node));
     list_each(&t->subscriptions, s)
         subscription_send_away(list_entry(s, struct subscription, node));
     close_if_empty(t);
@@ -143,8 +142,7 @@ static void grew(struct ml_owner *o)
 
     if (!t->ml)
         return; /* it is being closed */
-    list_each(&t->subscriptions, n)
-        subscription_grew(list_entry(n, struct subscription, node));
+    list_each(&t->subscriptions, n) subscription_grew(list_entry(n, struct subscription, node));
 }
 
 static void failed(struct ml_owner *o, enum err err)
@@ -156,9 +154,7 @@ static void load_ledger(struct topic *t);
 
 static bool somebody_would_create(const struct topic *t)
 {
-    list_each(&t->waiting, n)
-        if (list_entry(n, struct topics_call, node)->create)
-            return true;
+    list_each(&t->waiting, n) if (list_entry(n, struct topics_call, node)->create) return true;
     return false;
 }
 
@@ -173,8 +169,7 @@ static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger
         return;
     }
     if (err) {
-        not_loaded(t, err,
-                   err == ERR_TOPIC_NOT_FOUND ? "the topic does not exist" : err_text(err));
+        not_loaded(t, err, err == ERR_TOPIC_NOT_FOUND ? "the topic does not exist" : err_text(err));
         return;
     }
     t->ml = m;
@@ -224,8 +219,8 @@ static void owner_came(struct ownership_call *c, enum err err, bool mine,
         not_loaded(t, ERR_NOT_READY, "this broker does not serve the topic: look it up again");
         return;
     }
-    t->ask_facts = (struct topic_facts_ask){
-        .home = env_of(t)->home, .name = &t->name, .done = facts_came};
+    t->ask_facts =
+        (struct topic_facts_ask){.home = env_of(t)->home, .name = &t->name, .done = facts_came};
     topic_facts_ask(env_of(t)->meta, &t->ask_facts);
 }
 

@@ -37,9 +37,9 @@ struct topic {
     struct list_node waiting;       /* topics_call: for it to be loaded, or gone */
     struct list_node producers;     /* guest.node */
     struct list_node subscriptions; /* subscription.node */
-    unsigned guests;    /* that point here */
-    unsigned inside;    /* of them, admitted and not closed */
-    unsigned under_way; /* of our own: cursors being made or deleted */
+    unsigned guests;                /* that point here */
+    unsigned inside;                /* of them, admitted and not closed */
+    unsigned under_way;             /* of our own: cursors being made or deleted */
 
     /* loading */
     bool create;

@@ -135,7 +135,7 @@ void topics_close(struct topics *t, void (*done)(void *ctx), void *ctx)
     t->closed = done;
     t->closed_ctx = ctx;
     HASH_ITER(hh, t->by_name, one, next)
-        topic_close(one);
+    topic_close(one);
     tell_if_closed(t);
 }
 
@@ -174,9 +174,8 @@ static void release(struct round_end *r)
 
     while (went) {
         went = false;
-        list_each(&t->held, n)
-            went |= list_entry(n, struct topics_held, node)->go_on(
-                list_entry(n, struct topics_held, node));
+        list_each(&t->held, n) went |=
+            list_entry(n, struct topics_held, node)->go_on(list_entry(n, struct topics_held, node));
     }
 }
 
