@@ -17,6 +17,7 @@ struct flaky {
     struct metadata *inner;
     uint64_t seed;
     unsigned percent;
+    bool away; /* for the managed ledger's own node */
 };
 
 struct flaky_call {
@@ -71,6 +72,11 @@ static void put(struct metadata *m, const char *key, struct slice value, int64_t
                 struct meta_call *c)
 {
     (void)m;
+    if (flaky.away && strcmp(key, "/managed-ledgers/" HOUSE_TOPIC) == 0) {
+        slice_drop(&value);
+        loop_post(c->home, &wrap(c, ERR_NOT_READY)->late);
+        return;
+    }
     if (!strikes(key)) {
         meta_put(flaky.inner, key, value, expected, c);
         return;
@@ -223,6 +229,25 @@ static unsigned take_over(unsigned who, uint64_t *seed)
     return next;
 }
 
+/* One that reads while everything else goes on: whatever it gets is in order. */
+static struct reading roaming = {.done = true};
+
+static bool has_roamed(void *ctx)
+{
+    (void)ctx;
+    return roaming.done;
+}
+
+static void roam(unsigned who)
+{
+    house_until(has_roamed, NULL);
+    for (unsigned i = 1; i < roaming.n; i++)
+        ck_assert_int_lt(position_compare(roaming.at[i - 1], roaming.at[i]), 0);
+    roaming.ml = house.owner[who].ml;
+    roaming.read = (struct ml_read){.from = POSITION_EARLIEST, .max_entries = ADDS_MAX};
+    house_call(house_read_begin, &roaming);
+}
+
 static void live(uint64_t seed)
 {
     struct ml_conf conf = house_usual;
@@ -230,13 +255,14 @@ static void live(uint64_t seed)
 
     conf.max_entries_per_ledger = 8;
     conf.quorum = (struct quorum){3, 2, 2};
+    conf.cache_bytes = seed % 2 ? conf.cache_bytes : 0;
     house_open_with(3, &conf);
     flaky.seed = seed;
     flaky.percent = (unsigned)(seed % 3) * 15;
     while (house_own(0, true) != ERR_OK)
         ck_assert_uint_gt(flaky.percent, 0);
     while (house.added < ADDS_MAX - 20) {
-        switch (rng_below(&seed, 8)) {
+        switch (rng_below(&seed, 10)) {
         case 0:
             house_call(fail_an_add, &seed);
             break;
@@ -250,6 +276,10 @@ static void live(uint64_t seed)
             house_until(house_answered, NULL);
             check(who);
             break;
+        case 4:
+        case 5:
+            roam(who);
+            break;
         default:
             house_start(who, 1 + (unsigned)rng_below(&seed, 12));
             break;
@@ -257,6 +287,7 @@ static void live(uint64_t seed)
     }
     flaky.percent = 0;
     house_until(house_answered, NULL);
+    house_until(has_roamed, NULL);
     check(who);
     who = take_over(who, &seed);
     check(who);
@@ -270,10 +301,43 @@ START_TEST(confirmed_is_confirmed)
 }
 END_TEST
 
+static bool trimmed(void *ctx)
+{
+    (void)ctx;
+    return managed_ledger_segments(house.owner[0].ml)->n == 1;
+}
+
+START_TEST(a_ledger_goes_only_after_the_node_has_let_it_go)
+{
+    struct ml_conf conf = house_usual;
+    struct cursor *c;
+
+    house_wrap_store = flaky_over;
+    conf.max_entries_per_ledger = 5;
+    conf.retention_ms = conf.retention_bytes = 0;
+    house_open_with(3, &conf);
+    ck_assert_int_eq(house_own(0, true), ERR_OK);
+    ck_assert_int_eq(house_cursor(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
+    for (house_add(0, 5); house.add[house.added - 1].at.ledger == house.add[0].at.ledger;)
+        house_add(0, 1);
+    flaky.away = true;
+    house_ack(c, house.added - 1, cursor_ack_upto);
+    house_until(trimmed, NULL);
+    house_add(0, 1);
+    ck_assert(house_has_ledger(house.add[0].at.ledger));
+    flaky.away = false;
+    while (house_has_ledger(house.add[0].at.ledger))
+        sched_yield();
+    house_close();
+}
+END_TEST
+
 int main(void)
 {
-    return suite_run("managed_ledger_chaos", (suite_case[]){
-                                                 SUITE_LOOP(confirmed_is_confirmed, 12),
-                                                 {0},
-                                             });
+    return suite_run("managed_ledger_chaos",
+                     (suite_case[]){
+                         SUITE_CASE(a_ledger_goes_only_after_the_node_has_let_it_go),
+                         SUITE_LOOP(confirmed_is_confirmed, 12),
+                         {0},
+                     });
 }

@@ -347,6 +347,84 @@ void house_check(unsigned who, unsigned step)
     ck_assert_uint_eq(seen, house.confirmed);
 }
 
+/* ---- cursors ----------------------------------------------------------------------------------
+ */
+
+struct cursor_order {
+    struct ml_cursor_call call;
+    struct cursor_ack_call ack;
+    struct managed_ledger *ml;
+    const char *name;
+    struct position at;
+    struct cursor *cursor;
+    house_ack_how *how;
+    bool done, delete;
+    enum err err;
+};
+
+static void cursor_done(struct ml_cursor_call *c, enum err err, struct cursor *cursor)
+{
+    struct cursor_order *o = container_of(c, struct cursor_order, call);
+
+    o->done = true;
+    o->err = err;
+    o->cursor = cursor;
+}
+
+static void cursor_it(void *ctx)
+{
+    struct cursor_order *o = ctx;
+
+    o->call.done = cursor_done;
+    if (o->delete)
+        managed_ledger_cursor_delete(o->ml, o->name, &o->call);
+    else
+        managed_ledger_cursor_create(o->ml, o->name, o->at, &o->call);
+    ck_assert(!o->done);
+}
+
+static bool cursor_is_done(void *ctx)
+{
+    return ((struct cursor_order *)ctx)->done;
+}
+
+enum err house_cursor(unsigned who, const char *name, struct position at, bool delete,
+                      struct cursor **out)
+{
+    struct cursor_order o = {.ml = house.owner[who].ml, .name = name, .at = at, .delete = delete};
+
+    house_call(cursor_it, &o);
+    house_until(cursor_is_done, &o);
+    if (out)
+        *out = o.cursor;
+    return o.err;
+}
+
+static void acked(struct cursor_ack_call *c, enum err err)
+{
+    struct cursor_order *o = container_of(c, struct cursor_order, ack);
+
+    o->done = true;
+    o->err = err;
+}
+
+static void ack_it(void *ctx)
+{
+    struct cursor_order *o = ctx;
+
+    o->ack.done = acked;
+    o->how(o->cursor, o->at, &o->ack);
+}
+
+void house_ack(struct cursor *c, unsigned i, house_ack_how *how)
+{
+    struct cursor_order o = {.cursor = c, .at = house.add[i].at, .how = how};
+
+    house_call(ack_it, &o);
+    house_until(cursor_is_done, &o);
+    ck_assert_int_eq(o.err, ERR_OK);
+}
+
 /* ---- the node -----------------------------------------------------------------------------------
  */
 

@@ -92,6 +92,12 @@ void house_read(unsigned who, struct position from, unsigned max_entries, size_t
 /* Everything that was confirmed is there, once, in order, with dense indexes; in steps. */
 void house_check(unsigned who, unsigned step);
 
+/* Creates, or deletes. */
+enum err house_cursor(unsigned who, const char *name, struct position at, bool delete,
+                      struct cursor **out);
+typedef void house_ack_how(struct cursor *c, struct position at, struct cursor_ack_call *call);
+void house_ack(struct cursor *c, unsigned add, house_ack_how *how); /* durably */
+
 ManagedLedger__ManagedLedgerInfo *house_node(int64_t *version); /* gives; NULL: none */
 void house_node_free(ManagedLedger__ManagedLedgerInfo *r);
 size_t house_node_ledgers(void);

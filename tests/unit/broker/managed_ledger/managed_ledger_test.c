@@ -233,6 +233,29 @@ START_TEST(a_failed_ledger_ends_and_nothing_is_lost)
 }
 END_TEST
 
+static void break_the_first_add(void *ctx)
+{
+    (void)ctx;
+    fake_bookie_knobs(house.bookie[0])->on_add = (struct fault){.times = 1};
+    fake_bookie_knobs(house.bookie[0])->add_status = 101;
+}
+
+START_TEST(a_ledger_that_came_to_nothing_goes_with_the_next_one)
+{
+    house_open(2);
+    ck_assert_int_eq(house_own(0, true), ERR_OK);
+    house_call(break_the_first_add, NULL);
+    house_add(0, 3);
+    ck_assert_uint_eq(house.confirmed, 3);
+    ck_assert_int_gt(house.add[0].at.ledger, 0);
+    while (house_has_ledger(0))
+        sched_yield();
+    ck_assert_uint_eq(house_node_ledgers(), 1);
+    house_check(0, 2);
+    house_close();
+}
+END_TEST
+
 START_TEST(producers_wait_until_there_are_enough_bookies)
 {
     house_open(1);
@@ -365,86 +388,9 @@ END_TEST
 /* ---- with cursors -------------------------------------------------------------------------------
  */
 
-struct cursor_order {
-    struct ml_cursor_call call;
-    struct cursor_ack_call ack;
-    struct managed_ledger *ml;
-    const char *name;
-    struct position at;
-    struct cursor *cursor;
-    bool done, delete;
-    enum err err;
-};
-
-static void cursor_done(struct ml_cursor_call *c, enum err err, struct cursor *cursor)
+static void ack_one(struct cursor *c, struct position at, struct cursor_ack_call *call)
 {
-    struct cursor_order *o = container_of(c, struct cursor_order, call);
-
-    o->done = true;
-    o->err = err;
-    o->cursor = cursor;
-}
-
-static void cursor_it(void *ctx)
-{
-    struct cursor_order *o = ctx;
-
-    o->call.done = cursor_done;
-    if (o->delete)
-        managed_ledger_cursor_delete(o->ml, o->name, &o->call);
-    else
-        managed_ledger_cursor_create(o->ml, o->name, o->at, &o->call);
-    ck_assert(!o->done);
-}
-
-static bool cursor_is_done(void *ctx)
-{
-    return ((struct cursor_order *)ctx)->done;
-}
-
-static enum err cursor_by(unsigned who, const char *name, struct position at, bool delete,
-                          struct cursor **out)
-{
-    struct cursor_order o = {.ml = house.owner[who].ml, .name = name, .at = at, .delete = delete};
-
-    house_call(cursor_it, &o);
-    house_until(cursor_is_done, &o);
-    if (out)
-        *out = o.cursor;
-    return o.err;
-}
-
-static void acked(struct cursor_ack_call *c, enum err err)
-{
-    struct cursor_order *o = container_of(c, struct cursor_order, ack);
-
-    o->done = true;
-    o->err = err;
-}
-
-static void ack_one(void *ctx)
-{
-    struct cursor_order *o = ctx;
-
-    o->ack.done = acked;
-    cursor_ack(o->cursor, &o->at, 1, &o->ack);
-}
-
-static void ack_upto(void *ctx)
-{
-    struct cursor_order *o = ctx;
-
-    o->ack.done = acked;
-    cursor_ack_upto(o->cursor, o->at, &o->ack);
-}
-
-static void ack(struct cursor *c, unsigned i, void (*how)(void *ctx))
-{
-    struct cursor_order o = {.cursor = c, .at = house.add[i].at};
-
-    house_call(how, &o);
-    house_until(cursor_is_done, &o);
-    ck_assert_int_eq(o.err, ERR_OK);
+    cursor_ack(c, &at, 1, call);
 }
 
 static void check_only_odd(unsigned who, struct cursor *c, unsigned n)
@@ -468,11 +414,11 @@ START_TEST(a_cursor_leaves_out_what_it_acknowledged_also_for_the_next_owner)
 
     house_open(3);
     ck_assert_int_eq(house_own(0, true), ERR_OK);
-    ck_assert_int_eq(cursor_by(0, "my/sub", POSITION_EARLIEST, false, &c), ERR_OK);
-    ck_assert_int_eq(cursor_by(0, "my/sub", POSITION_EARLIEST, false, NULL), ERR_EXISTS);
+    ck_assert_int_eq(house_cursor(0, "my/sub", POSITION_EARLIEST, false, &c), ERR_OK);
+    ck_assert_int_eq(house_cursor(0, "my/sub", POSITION_EARLIEST, false, NULL), ERR_EXISTS);
     house_add(0, 20);
     for (unsigned i = 0; i < 20; i += 2)
-        ack(c, i, ack_one);
+        house_ack(c, i, ack_one);
     check_only_odd(0, c, 20);
     ck_assert_int_eq(house_own(1, false), ERR_OK); /* as after a kill -9 of the first */
     c = managed_ledger_cursor(house.owner[1].ml, "my/sub");
@@ -497,16 +443,16 @@ START_TEST(a_cursor_holds_ledgers_until_it_has_acknowledged_them)
     conf.retention_ms = conf.retention_bytes = 0;
     house_open_with(3, &conf);
     ck_assert_int_eq(house_own(0, true), ERR_OK);
-    ck_assert_int_eq(cursor_by(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
-    ck_assert_int_eq(cursor_by(0, "late", POSITION_EARLIEST, false, NULL), ERR_OK);
+    ck_assert_int_eq(house_cursor(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
+    ck_assert_int_eq(house_cursor(0, "late", POSITION_EARLIEST, false, NULL), ERR_OK);
     add_over(4);
     house_check(0, 7);
-    ack(c, house.added - 1, ack_upto);
+    house_ack(c, house.added - 1, cursor_ack_upto);
     house_check(0, 7); /* the other one still needs them */
-    ck_assert_int_eq(cursor_by(0, "late", POSITION_EARLIEST, true, NULL), ERR_OK);
+    ck_assert_int_eq(house_cursor(0, "late", POSITION_EARLIEST, true, NULL), ERR_OK);
     house_until(first_is_gone, NULL);
     house_until(trimmed, NULL);
-    ck_assert_int_eq(cursor_by(0, "late", POSITION_EARLIEST, true, NULL),
+    ck_assert_int_eq(house_cursor(0, "late", POSITION_EARLIEST, true, NULL),
                      ERR_SUBSCRIPTION_NOT_FOUND);
     ck_assert_int_eq(house_own(1, false), ERR_OK);
     ck_assert_ptr_nonnull(managed_ledger_cursor(house.owner[1].ml, "s"));
@@ -530,6 +476,7 @@ int main(void)
             SUITE_CASE(a_full_ledger_is_followed_by_another),
             SUITE_CASE(what_nobody_needs_is_trimmed),
             SUITE_CASE(a_failed_ledger_ends_and_nothing_is_lost),
+            SUITE_CASE(a_ledger_that_came_to_nothing_goes_with_the_next_one),
             SUITE_CASE(producers_wait_until_there_are_enough_bookies),
             SUITE_CASE(what_waits_is_bounded),
             SUITE_CASE(a_property_is_there_for_the_next_owner),
