@@ -182,7 +182,7 @@ tsan: deps-test
 sim: $(BUILD)/sim
 	@$(BUILD)/sim --seeds $(SEEDS)
 mutants: deps-test
-	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/sim $(TEST_LIB) $(call lib,proto) $(call lib,common)
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/sim $(filter $(BUILD)/unit/ledger/%,$(UNIT))
 	@python3 tests/mutants/run.py --build $(BUILD) --jobs $(JOBS)
 
 interop: deps-test

@@ -7,7 +7,12 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { TABLE_FIRST = 64, REST_FIRST_US = 100 * 1000, REST_MAX_US = 5 * 1000 * 1000 };
+enum {
+    TABLE_FIRST = 64,
+    REST_FIRST_US = 100 * 1000,
+    REST_MAX_US = 5 * 1000 * 1000,
+    DIAL_US = 3 * 1000 * 1000
+};
 
 enum link_state {
     LINK_IDLE,
@@ -33,6 +38,7 @@ struct bookie_link {
     struct list_node parcels;
     size_t parcel_bytes;
     uint64_t rest_us, rested_at;
+    uint64_t heard_at;       /* the last frame from the bookie */
     unsigned count, buckets; /* requests under way; a power of two */
     struct list_node *table;
     struct list_node adds, reads; /* each in order of deadline: the timeout is the same for all */
@@ -137,27 +143,6 @@ static void sweep_later(struct bookie_link *b)
         loop_after(b->loop, &b->sweep, due > now ? due - now : 0);
 }
 
-static void expire(struct bookie_link *b, struct list_node *queue)
-{
-    struct link_request *q;
-
-    while ((q = first_of(queue)) && q->due_us <= loop_now(b->loop)) {
-        log_event(LOG_WARN, "bookie.timed_out", F_STR("bookie", b->name),
-                  F_I64("ledger", q->ledger), F_I64("entry", q->entry));
-        finish(q, ERR_TIMEOUT, (struct slice){0});
-    }
-}
-
-static void sweep(struct timer *t)
-{
-    struct bookie_link *b = container_of(t, struct bookie_link, sweep);
-
-    expire(b, &b->adds);
-    expire(b, &b->reads);
-    if (!timer_armed(&b->sweep))
-        sweep_later(b);
-}
-
 /* ---- failing ---- */
 
 static void end(struct bookie_link *b)
@@ -225,18 +210,65 @@ static void fail_all(struct list_node *queue, enum err err)
         finish(list_entry(node, struct link_request, by_time), err, (struct slice){0});
 }
 
-static void lost(struct bookie_link *b, enum err why)
+/* One that was there may be dialled again at once; one that could not be reached rests. */
+static void rest(struct bookie_link *b)
 {
+    if (b->state == LINK_READY) {
+        b->state = LINK_IDLE;
+        return;
+    }
     b->state = LINK_RESTING;
     b->rest_us = b->rest_us ? 2 * b->rest_us : REST_FIRST_US;
     if (b->rest_us > REST_MAX_US)
         b->rest_us = REST_MAX_US;
     b->rested_at = loop_now(b->loop) + b->rest_us;
+}
+
+static void lost(struct bookie_link *b, enum err why)
+{
+    rest(b);
     log_event(LOG_WARN, "bookie.disconnected", F_STR("bookie", b->name), F_ERR(why),
               F_U64("rest_us", b->rest_us));
     drop_parcels(b);
     fail_all(&b->adds, ERR_IO);
     fail_all(&b->reads, ERR_IO);
+}
+
+static unsigned expire(struct bookie_link *b, struct list_node *queue)
+{
+    struct link_request *q;
+    unsigned n = 0;
+
+    while ((q = first_of(queue)) && q->due_us <= loop_now(b->loop)) {
+        log_event(LOG_WARN, "bookie.timed_out", F_STR("bookie", b->name),
+                  F_I64("ledger", q->ledger), F_I64("entry", q->entry));
+        finish(q, ERR_TIMEOUT, (struct slice){0});
+        n++;
+    }
+    return n;
+}
+
+/* Not a word since a request that is overdue now was made: the other end may be gone without
+ * a trace, and a new connection will tell. */
+static bool is_silent(const struct bookie_link *b)
+{
+    uint64_t limit = b->conf.add_timeout_us < b->conf.read_timeout_us ? b->conf.add_timeout_us
+                                                                      : b->conf.read_timeout_us;
+
+    return b->conn && b->heard_at + limit <= loop_now(b->loop);
+}
+
+static void sweep(struct timer *t)
+{
+    struct bookie_link *b = container_of(t, struct bookie_link, sweep);
+    unsigned overdue = expire(b, &b->adds) + expire(b, &b->reads);
+
+    if (overdue > 0 && is_silent(b)) {
+        conn_close(&b->conn);
+        lost(b, ERR_TIMEOUT);
+    }
+    if (!timer_armed(&b->sweep))
+        sweep_later(b);
 }
 
 /* ---- the connection ---- */
@@ -269,6 +301,8 @@ static void on_frame(void *ctx, struct slice frame)
 {
     struct bookie_link *b = ctx;
     struct bookie_response r;
+
+    b->heard_at = loop_now(b->loop);
     enum err err = bookie_response_read(slice_view(frame), &r);
 
     if (err || (b->state == LINK_GREETING && r.op != BOOKIE_AUTH)) {
@@ -298,9 +332,11 @@ static void dial(struct bookie_link *b)
     struct conn_conf conf = {.frame_max = BOOKIE_FRAME_MAX,
                              .write_high = SIZE_MAX, /* LINK_BYTES_MAX bounds it; always read */
                              .tls = b->conf.tls,
+                             .dial_timeout_us = DIAL_US,
                              .tls_name = b->conf.tls ? b->host : NULL};
 
     b->state = LINK_GREETING;
+    b->heard_at = loop_now(b->loop);
     b->conn = conn_dial(b->loop, b->host, b->port, &conf, &handler, b);
     conn_send(b->conn, bookie_auth_request());
 }

@@ -11,6 +11,7 @@
 #include "metadata/paths.h"
 #include "metadata/records.h"
 #include "tests/lib/fake_bookie.h"
+#include "tests/lib/shaky_meta.h"
 #include "tests/lib/suite.h"
 
 enum { BOOKIES_MAX = 5, APPENDS_MAX = 300 };
@@ -18,7 +19,8 @@ enum { BOOKIES_MAX = 5, APPENDS_MAX = 300 };
 /* One loop, one metadata store, some bookies, a client; the test's own thread waits. */
 struct house {
     struct loop *loop;
-    struct metadata *meta;
+    struct metadata *meta; /* the shaky one */
+    struct shaky_meta *shaky;
     struct fake_bookie *bookie[BOOKIES_MAX];
     unsigned n;
     struct ledger_client_conf conf;
@@ -86,6 +88,8 @@ static void house_open(unsigned bookies)
     h.loop = loop_new("test");
     loop_start(h.loop);
     ck_assert(meta_memory_open(&h.meta) == ERR_OK);
+    h.shaky = shaky_meta_new(h.meta);
+    h.meta = &h.shaky->base;
     on_loop(bookies_start, NULL);
     for (unsigned i = 0; i < h.n; i++) {
         char path[META_KEY_MAX];
@@ -689,6 +693,162 @@ START_TEST(foreign_digest_and_password)
 }
 END_TEST
 
+/* Each way in which the store's answer to a create may fail, at each of its calls. */
+START_TEST(created_by_a_shaky_store)
+{
+    enum err err;
+
+    house_open(1);
+    h.shaky->unsure = (struct fault){.times = 1};
+    struct ledger *a = create(1, 1, 1); /* it was made, and is found to be ours */
+    int64_t first = ledger_id(a);
+    appended(a, 3);
+    ck_assert_str_eq(err_name(close_ledger(&a)), "OK");
+    h.shaky->forgotten = (struct fault){.times = 2};
+    a = create(1, 1, 1);
+    ck_assert_int_eq(ledger_id(a), first + 1);
+    drop(&a);
+    /* Somebody else has the next id. */
+    char path[META_KEY_MAX];
+    ck_assert(path_ledger(first + 2, path) == ERR_OK);
+    ck_assert(meta_put_wait(h.meta, path, slice_copy("x", 1), META_ABSENT) == ERR_OK);
+    a = create(1, 1, 1);
+    ck_assert_int_eq(ledger_id(a), first + 3);
+    drop(&a);
+    h.shaky->away = (struct fault){.times = 1};
+    a = create_above((struct quorum){1, 1, 1}, -1, &err);
+    ck_assert_str_eq(err_name(err), "NOT_READY");
+    ck_assert_ptr_null(a);
+    house_close();
+}
+END_TEST
+
+/* The store goes away at the n-th call of a close, and comes back; nothing is given up. */
+START_TEST(closed_through_a_shaky_store)
+{
+    struct ledger *l;
+
+    house_open(1);
+    for (unsigned n = 0; n < 4; n++) {
+        l = create(1, 1, 1);
+        int64_t id = ledger_id(l);
+        appended(l, 5);
+        h.shaky->away = (struct fault){.after = n / 2, .times = 2};
+        if (n % 2)
+            h.shaky->unsure = (struct fault){.times = 1};
+        else
+            h.shaky->forgotten = (struct fault){.times = 1};
+        ck_assert_str_eq(err_name(close_ledger(&l)), "OK");
+        ck_assert_str_eq(err_name(open_ledger(id, LEDGER_OPEN_READ, &l)), "OK");
+        ck_assert(ledger_is_closed(l));
+        ck_assert_int_eq(ledger_last_confirmed(l), 4);
+        drop(&l);
+        h.shaky->away = h.shaky->unsure = h.shaky->forgotten = (struct fault){0};
+    }
+    house_close();
+}
+END_TEST
+
+/* A recovery fails wherever the store does, and the next one finishes it. */
+START_TEST(recovered_through_a_shaky_store)
+{
+    house_open(3);
+    for (unsigned n = 0; n < 6; n++) {
+        struct ledger *r, *l = create(3, 3, 2);
+        int64_t id = ledger_id(l);
+        appended(l, 10);
+        h.shaky->away = (struct fault){.after = n, .times = 1};
+        h.shaky->unsure = (struct fault){.after = n % 2, .times = n / 2};
+        enum err err;
+        while ((err = open_ledger(id, LEDGER_OPEN_RECOVER, &r)))
+            ck_assert_int_eq(err_class(err), CLASS_RETRY);
+        ck_assert_int_eq(ledger_last_confirmed(r), 9);
+        reads_all(r, 10);
+        drop(&r);
+        drop(&l);
+        h.shaky->away = h.shaky->unsure = (struct fault){0};
+    }
+    house_close();
+}
+END_TEST
+
+START_TEST(deleted_through_a_shaky_store)
+{
+    house_open(1);
+    struct ledger *l = create(1, 1, 1);
+    int64_t id = ledger_id(l);
+    ck_assert_str_eq(err_name(close_ledger(&l)), "OK");
+    h.shaky->unsure = (struct fault){.times = 3};
+    ck_assert_str_eq(err_name(delete_ledger(id)), "OK");
+    h.shaky->away = (struct fault){.times = 1};
+    ck_assert_str_eq(err_name(delete_ledger(id)), "NOT_READY");
+    house_close();
+}
+END_TEST
+
+/* With a spare the dead bookie's place is taken, and the metadata says so. */
+START_TEST(recovered_onto_a_spare)
+{
+    struct ledger *l, *r;
+    unsigned spare = 0;
+
+    house_open(4);
+    l = create(3, 3, 3);
+    int64_t id = ledger_id(l);
+    appended(l, 20);
+    while (fake_bookie_has(h.bookie[spare], id, 0))
+        spare++;
+    on_loop(do_deaf, h.bookie[(spare + 1) % 4]);
+    ck_assert_str_eq(err_name(open_ledger(id, LEDGER_OPEN_RECOVER, &r)), "OK");
+    ck_assert_int_eq(ledger_last_confirmed(r), 19);
+    ck_assert(fake_bookie_has(h.bookie[spare], id, 19));
+    reads_all(r, 20);
+    drop(&r);
+    drop(&l);
+    house_close();
+}
+END_TEST
+
+/* A bookie that was cut off is dialled again by the next ledger. */
+START_TEST(dials_again)
+{
+    struct ledger *l;
+
+    house_open(1);
+    for (unsigned i = 0; i < 3; i++) {
+        l = create(1, 1, 1);
+        appended(l, 10);
+        ck_assert_str_eq(err_name(close_ledger(&l)), "OK");
+        on_loop(do_cut, h.bookie[0]);
+    }
+    house_close();
+}
+END_TEST
+
+static void turn_down_reads(struct fake_bookie_knobs *k)
+{
+    k->on_read = (struct fault){.times = 1000000};
+    k->read_status = BOOKIE_TOO_MANY;
+}
+
+/* Nobody can be asked: the attempt ends, the ledger stays in recovery, the writer is out. */
+START_TEST(recovery_that_cannot_know)
+{
+    struct ledger *l, *r;
+
+    house_open(1);
+    l = create(1, 1, 1);
+    int64_t id = ledger_id(l);
+    appended(l, 5);
+    knob(turn_down_reads, 0);
+    ck_assert_str_eq(err_name(open_ledger(id, LEDGER_OPEN_RECOVER, &r)), "BUSY");
+    ck_assert_ptr_null(r);
+    ck_assert_str_eq(err_name(open_ledger(id, LEDGER_OPEN_READ, &r)), "BUSY");
+    ck_assert_str_eq(err_name(close_ledger(&l)), "FENCED");
+    house_close();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("client", (suite_case[]){SUITE_CASE(written_closed_read),
@@ -705,5 +865,12 @@ int main(void)
                                               SUITE_CASE(window_is_bounded),
                                               SUITE_CASE(dropped_in_flight),
                                               SUITE_CASE(foreign_digest_and_password),
+                                              SUITE_CASE(created_by_a_shaky_store),
+                                              SUITE_CASE(closed_through_a_shaky_store),
+                                              SUITE_CASE(recovered_through_a_shaky_store),
+                                              SUITE_CASE(deleted_through_a_shaky_store),
+                                              SUITE_CASE(recovered_onto_a_spare),
+                                              SUITE_CASE(dials_again),
+                                              SUITE_CASE(recovery_that_cannot_know),
                                               {0}});
 }

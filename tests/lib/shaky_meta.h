@@ -1,0 +1,21 @@
+/* shaky_meta.h - a metadata store in front of another, which fails when a test asks for it.
+ *
+ * Threads: calls from any; the faults are set while no call is under way.
+ */
+#ifndef TESTS_LIB_SHAKY_META_H
+#define TESTS_LIB_SHAKY_META_H
+
+#include "metadata/metadata.h"
+#include "tests/lib/fault.h"
+
+struct shaky_meta {
+    struct metadata base;
+    struct metadata *inner;
+    struct fault away;      /* calls that are answered NOT_READY, and not done */
+    struct fault forgotten; /* puts that are answered UNKNOWN_STATE, and not done */
+    struct fault unsure;    /* puts that are answered UNKNOWN_STATE, and done */
+};
+
+struct shaky_meta *shaky_meta_new(struct metadata *inner); /* takes; end with meta_close() */
+
+#endif
