@@ -166,10 +166,10 @@ static void later(struct task *t)
         if (c->store.state != STORE_ENDED && c->phase != CURSOR_GONE)
             cursor_store_appended(&c->store, c->refusal);
     }
+    tell_moved(c);
     finish_calls(c, c->store.durable, ERR_OK);
     if (c->phase == CURSOR_FAILED || c->phase == CURSOR_GONE)
         finish_calls(c, UINT64_MAX, c->end_err ? c->end_err : ERR_CLOSED);
-    tell_moved(c);
     if (c->ended && c->phase != CURSOR_GONE)
         tell_end(c);
     cursor_release(c);
