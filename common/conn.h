@@ -39,8 +39,8 @@ struct conn_conf {
 struct conn_handler {
     void (*opened)(void *ctx);                    /* dialled and shaken hands; may be NULL */
     void (*frame)(void *ctx, struct slice frame); /* gives one frame, its length cut off */
-    void (*drained)(void *ctx);                   /* the queue fell below write_high / 2 after having
-                                                     been above write_high; may be NULL */
+    void (*drained)(void *ctx);                   /* the queue was above write_high and fell
+                                                     below half of it; may be NULL */
     void (*closed)(void *ctx, enum err why);      /* by the peer or an error: the last callback;
                                                      the conn is gone when it returns */
 };
@@ -59,6 +59,7 @@ void conn_pause(struct conn *c);  /* no more frames until conn_resume(); counted
 void conn_resume(struct conn *c);
 const char *conn_peer(const struct conn *c);            /* "1.2.3.4:5678"; borrows */
 void conn_close(struct conn **c);  /* now; what waits is dropped; no callback follows */
-void conn_finish(struct conn **c); /* writes what waits (at most 5 s), closes; no callback follows */
+/* Writes what waits (at most 5 s), then closes; no callback follows. */
+void conn_finish(struct conn **c);
 
 #endif

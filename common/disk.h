@@ -28,8 +28,8 @@ struct disk;
 struct disk_file;
 
 struct disk_ops {
-    enum err (*open)(struct disk *d, const char *path, unsigned how, struct disk_file **out); /* gives;
-                                                          ERR_NOT_FOUND, ERR_EXISTS, ERR_IO ... */
+    /* Gives *out; ERR_NOT_FOUND, ERR_EXISTS, ERR_IO ... */
+    enum err (*open)(struct disk *d, const char *path, unsigned how, struct disk_file **out);
     enum err (*write)(struct disk_file *f, uint64_t at, const struct iovec *iov, int n); /* all, or
                                                                     ERR_IO / ERR_NO_SPACE */
     enum err (*read)(struct disk_file *f, uint64_t at, void *into, size_t len,

@@ -32,7 +32,7 @@ uint16_t http_port(const struct http_server *s);
 void http_close(struct http_server **s); /* unanswered requests are dropped */
 
 const char *http_method(const struct http_request *r); /* "GET" ...; borrows */
-const char *http_path(const struct http_request *r);   /* as sent, still percent-encoded, no query */
+const char *http_path(const struct http_request *r);   /* as sent, percent-encoded, no query */
 const char *http_query(const struct http_request *r, const char *key); /* decoded, or NULL */
 const char *http_header(const struct http_request *r, const char *name); /* or NULL */
 struct view http_body(const struct http_request *r);

@@ -98,6 +98,7 @@ struct story {
     struct task task, later;
     struct round_end end;
     struct timer timer, never;
+    unsigned ran; /* by on_repost, in the round that ends with on_round_over */
 };
 
 static void tell(struct story *s, char c)
@@ -210,16 +211,30 @@ END_TEST
 static void on_repost(struct task *t)
 {
     struct story *s = container_of(t, struct story, task);
+    s->ran++;
     if (!s->text[0])
         loop_post(s->loop, t);
     else
         loop_stop(s->loop);
 }
 
+static void on_round_over(struct round_end *e)
+{
+    struct story *s = container_of(e, struct story, end);
+    ck_assert_uint_le(s->ran, 1000);
+    s->ran = 0;
+    if (!s->text[0])
+        loop_at_round_end(s->loop, e);
+}
+
 /* A task that posts itself for ever does not keep timers (nor sockets) waiting. */
 START_TEST(tasks_do_not_starve_the_rest)
 {
-    struct story s = {.loop = loop_new("starve"), .task.run = on_repost, .timer.run = on_again};
+    struct story s = {.loop = loop_new("starve"),
+                      .task.run = on_repost,
+                      .timer.run = on_again,
+                      .end.run = on_round_over};
+    loop_at_round_end(s.loop, &s.end);
     loop_after(s.loop, &s.timer, 1000);
     loop_post(s.loop, &s.task);
     loop_run(s.loop);
