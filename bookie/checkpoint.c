@@ -94,7 +94,8 @@ static void freeze(struct checkpoint *c, bool move_mark)
     c->mark = move_mark ? journal_mark(c->storage->journal) : c->stored;
     c->rows_n = c->items_n = 0;
     storage_each_shard(c->storage, freeze_shard, c);
-    qsort(c->items, c->items_n, sizeof c->items[0], by_id);
+    if (c->items_n > 0)
+        qsort(c->items, c->items_n, sizeof c->items[0], by_id);
     c->is_frozen = true;
 }
 

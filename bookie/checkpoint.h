@@ -30,7 +30,8 @@ struct checkpoint_stats {
     struct histogram run_us;
 };
 
-MUST_CHECK enum err checkpoint_open(struct checkpoint **out, struct storage *s); /* reads the mark */
+/* Reads the mark; gives. */
+MUST_CHECK enum err checkpoint_open(struct checkpoint **out, struct storage *s);
 struct journal_mark checkpoint_mark(const struct checkpoint *c); /* the stored one */
 /* Once, here and now.  move_mark false: only makes room (in the middle of a replay). */
 MUST_CHECK enum err checkpoint_run(struct checkpoint *c, bool move_mark);

@@ -224,6 +224,7 @@ static void *journal_main(void *arg)
             err = write_group(j, group.first);
         if (err) {
             /* Whether the bytes are on the disk is not known and never will be. */
+            drop_bodies(group.first);
             log_event(LOG_ERROR, "journal.failed", F_STR("dir", j->conf.dir), F_ERR(err));
             j->conf.failed(j->conf.ctx, err);
             return NULL;
@@ -347,6 +348,7 @@ void journal_close(struct journal **journal)
             loop_call(j->conf.loops->at[i], run_nothing, NULL);
         pthread_mutex_destroy(&j->boxes[i].lock);
     }
+    drop_bodies(j->queue.first); /* of a journal that has failed: they are never done */
     if (j->current.file)
         j->current.file->disk->ops->close(&j->current.file);
     journal_files_close(&j->files);

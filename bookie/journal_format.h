@@ -2,7 +2,7 @@
  *
  *   block 0: header | group | group | ...        a group starts at a block, is zero-padded to one
  *   group:   record record ... zeros
- *   record:  u32 crc | u32 length | u64 file | u64 sequence | u64 group | u8 kind, 7 zeros | payload
+ *   record:  u32 crc | u32 length | u64 file | u64 sequence | u64 group | u8 kind, zeros | payload
  *
  * The crc covers everything behind it.  The file's id in each record keeps an old record of a
  * recycled file from looking new; sequences have no gaps, over all files.  `group` is the

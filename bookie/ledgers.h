@@ -1,8 +1,10 @@
-/* ledgers.h - a loop's shard of ledgers: key, fence, LAC, last entry; from the index when asked for.
+/* ledgers.h - a loop's shard of ledgers: key, fence, LAC, last entry.
+ *
+ * They come from the index when they are asked for.
  *
  *   OPEN --fence--> FENCING --journal record durable--> FENCED
  *     ^                |
- *     +---not durable--+      (it still refuses adds: fence_ever)
+ *     +---not durable--+      (it refuses adds all the same: row.fenced)
  *
  * A ledger that was touched is kept until its row is durable in the index and nobody waits for
  * it; the least recently used then make room for others.

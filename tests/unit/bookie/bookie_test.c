@@ -255,9 +255,9 @@ static pid_t fork_bookie(uint16_t *port)
         for (;;)
             pause();
     }
+    close(fds[1]);
     ck_assert_int_eq(read(fds[0], port, sizeof *port), sizeof *port);
     close(fds[0]);
-    close(fds[1]);
     return pid;
 }
 

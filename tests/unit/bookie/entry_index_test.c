@@ -217,6 +217,34 @@ START_TEST(refuses_bytes_that_are_no_block)
 }
 END_TEST
 
+/* What can be read can be written, and is then read as the same. */
+static void read_and_write(struct view bytes)
+{
+    static struct index_block b, again;
+    static uint8_t out[INDEX_BLOCK_BYTES_MAX];
+    if (index_block_read(bytes, &b))
+        return;
+    const size_t len = index_block_write(&b, out);
+    ck_assert_int_eq(index_block_read(view_of(out, len), &again), ERR_OK);
+    for (unsigned i = 0; i < INDEX_BLOCK; i++)
+        if (index_block_has(&b, i) != index_block_has(&again, i) ||
+            (index_block_has(&b, i) && !same(&b.at[i], &again.at[i])))
+            ck_abort_msg("id %u of a block changed", i);
+}
+
+START_TEST(any_bytes_are_read_or_refused)
+{
+    uint8_t bytes[64] = {1};
+    seed = (uint64_t)_i + 1;
+    for (unsigned round = 0; round < 2000; round++) {
+        const size_t len = 1 + rng_below(&seed, sizeof bytes);
+        for (size_t i = 1; i < len; i++)
+            bytes[i] = (uint8_t)(rng_below(&seed, 2) ? rng_below(&seed, 8) : rng_next(&seed));
+        read_and_write(view_of(bytes, len));
+    }
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("entry_index",
@@ -230,5 +258,6 @@ int main(void)
                                     SUITE_CASE(a_block_of_equal_entries_is_small),
                                     SUITE_CASE(the_largest_block_fits),
                                     SUITE_CASE(refuses_bytes_that_are_no_block),
+                                    SUITE_LOOP(any_bytes_are_read_or_refused, 5),
                                     {0}});
 }

@@ -24,6 +24,7 @@ struct place *place_new(void)
 {
     struct place *p = mem_new(struct place);
     const char *tmp = getenv("TMPDIR");
+    p->disk = disk_real();
     snprintf(p->dir, sizeof p->dir, "%s/lgm-bookie-XXXXXX", tmp ? tmp : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(p->dir));
     ck_assert_int_eq(config_defaults(&bookie_config_table, &p->conf), ERR_OK);
@@ -61,7 +62,7 @@ enum err place_start(struct place *p)
     mem_free(dir);
     ck_assert_int_eq(cluster_init(p->meta, "test", &urls), ERR_OK);
     loops_start(&p->loops, "io", 2);
-    const enum err err = bookie_start(&p->bookie, &p->conf, p->meta, &p->loops, disk_real());
+    const enum err err = bookie_start(&p->bookie, &p->conf, p->meta, &p->loops, p->disk);
     if (err)
         place_stop(p);
     return err;

@@ -10,6 +10,7 @@ struct place {
     struct bookie_conf conf;
     struct loops loops;
     struct metadata *meta;
+    struct disk *disk; /* the real one unless it is set */
     struct bookie *bookie;
 };
 

@@ -1,0 +1,182 @@
+#include "bookie/cookie.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "metadata/paths.h"
+#include "tests/lib/fake_disk.h"
+#include "tests/lib/suite.h"
+
+static struct fake_disk *disk;
+static struct metadata *meta;
+static const char *dirs[] = {"j/current", "l/current"};
+static struct cookie_conf conf;
+
+static void begin(void)
+{
+    disk = fake_disk_new();
+    ck_assert_int_eq(meta_memory_open(&meta), ERR_OK);
+    conf = (struct cookie_conf){.bookie_id = "b1",
+                                .journal_dirs = "j",
+                                .ledger_dirs = "l",
+                                .instance_id = "cluster-1",
+                                .dirs = dirs,
+                                .n = 2};
+    struct disk *d = fake_disk_of(disk);
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_int_eq(d->ops->mkdir(d, dirs[i]), ERR_OK);
+}
+
+static void end(void)
+{
+    meta_close(&meta);
+    fake_disk_drop(&disk);
+}
+
+static enum err check(void)
+{
+    return cookie_check(&conf, fake_disk_of(disk), meta);
+}
+
+static void put_file(const char *path)
+{
+    ck_assert_int_eq(disk_store(fake_disk_of(disk), path, "x", 1), ERR_OK);
+}
+
+static void remove_file(const char *path)
+{
+    struct disk *d = fake_disk_of(disk);
+    ck_assert_int_eq(d->ops->remove(d, path), ERR_OK);
+}
+
+static void forget_registration(void)
+{
+    meta_close(&meta);
+    ck_assert_int_eq(meta_memory_open(&meta), ERR_OK);
+}
+
+START_TEST(a_first_start_stamps_and_the_next_ones_match)
+{
+    begin();
+    ck_assert_int_eq(check(), ERR_OK);
+    put_file("l/current/0001.log");
+    ck_assert_int_eq(check(), ERR_OK);
+    fake_disk_crash(disk); /* what was stamped is durable */
+    ck_assert_int_eq(check(), ERR_OK);
+    end();
+}
+END_TEST
+
+START_TEST(whatever_differs_is_refused)
+{
+    begin();
+    ck_assert_int_eq(check(), ERR_OK);
+    const struct cookie_conf right = conf;
+    conf.instance_id = "cluster-2";
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    conf = right;
+    conf.journal_dirs = "elsewhere";
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    conf = right;
+    conf.ledger_dirs = "elsewhere";
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    conf = right;
+    conf.bookie_id = "b2"; /* the cluster knows no b2, and the directories are b1's */
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    conf = right;
+    ck_assert_int_eq(check(), ERR_OK);
+    end();
+}
+END_TEST
+
+START_TEST(a_directory_that_lost_its_cookie_is_refused)
+{
+    begin();
+    ck_assert_int_eq(check(), ERR_OK);
+    remove_file("j/current/VERSION");
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    end();
+}
+END_TEST
+
+START_TEST(a_bookie_that_was_decommissioned_is_refused)
+{
+    begin();
+    ck_assert_int_eq(check(), ERR_OK);
+    put_file("l/current/0001.log");
+    forget_registration();
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    end();
+}
+END_TEST
+
+START_TEST(data_without_a_cookie_is_refused)
+{
+    begin();
+    put_file("l/current/0001.log");
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    end();
+}
+END_TEST
+
+/* Another incarnation of the same bookie registered meanwhile. */
+START_TEST(an_older_incarnation_is_refused)
+{
+    char *text;
+    size_t len;
+    begin();
+    ck_assert_int_eq(check(), ERR_OK);
+    ck_assert_int_eq(disk_load(fake_disk_of(disk), "j/current/VERSION", 4096, &text, &len), ERR_OK);
+    forget_registration();
+    remove_file("j/current/VERSION");
+    remove_file("l/current/VERSION");
+    ck_assert_int_eq(check(), ERR_OK);
+    ck_assert_int_eq(disk_store(fake_disk_of(disk), "j/current/VERSION", text, len), ERR_OK);
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    mem_free(text);
+    end();
+}
+END_TEST
+
+START_TEST(rubbish_is_refused)
+{
+    begin();
+    put_file("j/current/VERSION");
+    ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
+    end();
+}
+END_TEST
+
+/* A first start that is cut short anywhere can be done again. */
+START_TEST(a_first_start_may_be_cut_short)
+{
+    for (unsigned after = 0;; after++) {
+        begin();
+        const unsigned before = fake_disk_calls(disk, FAKE_ANY);
+        fake_disk_fail(disk, FAKE_ANY, after, 1);
+        const enum err err = check();
+        const bool untouched = fake_disk_calls(disk, FAKE_ANY) - before <= after;
+        fake_disk_fail(disk, FAKE_ANY, 0, 0);
+        ck_assert(!untouched || err == ERR_OK);
+        ck_assert_int_eq(check(), ERR_OK);
+        end();
+        if (untouched)
+            return;
+    }
+}
+END_TEST
+
+int main(void)
+{
+    return suite_run("cookie",
+                     (suite_case[]){SUITE_CASE(a_first_start_stamps_and_the_next_ones_match),
+                                    SUITE_CASE(whatever_differs_is_refused),
+                                    SUITE_CASE(a_directory_that_lost_its_cookie_is_refused),
+                                    SUITE_CASE(a_bookie_that_was_decommissioned_is_refused),
+                                    SUITE_CASE(data_without_a_cookie_is_refused),
+                                    SUITE_CASE(an_older_incarnation_is_refused),
+                                    SUITE_CASE(rubbish_is_refused),
+                                    SUITE_CASE(a_first_start_may_be_cut_short),
+                                    {0}});
+}
