@@ -29,6 +29,7 @@ struct ledger_client *ledger_client_new(struct loop *home, struct metadata *meta
     c->conf = with_defaults(conf);
     c->seed = rng_seed();
     c->users = 1;
+    adds_init(c);
     struct link_conf links = {.add_timeout_us = c->conf.add_timeout_us,
                               .read_timeout_us = c->conf.read_timeout_us,
                               .tls = c->conf.tls};
@@ -47,6 +48,7 @@ void client_release(struct ledger_client *c)
     if (--c->users > 0)
         return;
     bookies_drop(&c->bookies);
+    adds_free(c);
     mem_free(c);
 }
 

@@ -10,7 +10,7 @@
 #include "ledger/layout.h"
 #include "metadata/metadata.h"
 
-enum { ID_BLOCK = 16 };
+enum { ID_BLOCK = 16, SPARE_ADDS = 8192 };
 
 struct ledger_client {
     struct loop *loop;
@@ -20,6 +20,8 @@ struct ledger_client {
     unsigned users;          /* the owner, handles, calls under way */
     int64_t id_next, id_end; /* what is left of the block */
     uint64_t seed;
+    struct list_node spare_adds[ENSEMBLE_MAX + 1]; /* by write quorum: see writer.c */
+    unsigned spares;
 };
 
 struct writer;
@@ -43,6 +45,8 @@ void handle_hold(struct ledger *l);
 void handle_release(struct ledger *l);
 
 /* writer.c */
+void adds_init(struct ledger_client *c);
+void adds_free(struct ledger_client *c);
 struct writer *writer_new(struct ledger *l);
 void writer_stop(struct writer *w, enum err why); /* what is in flight fails, in order */
 void writer_drop(struct writer **w);              /* no further callback */

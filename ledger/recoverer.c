@@ -111,7 +111,7 @@ static bool find_spare(struct recoverer *r, uint32_t *spare)
     uint32_t not_these[ENSEMBLE_MAX + RECOVERER_CHANGES];
     unsigned e = r->facts.quorum.ensemble;
 
-    if (r->changes == RECOVERER_CHANGES || r->lost > RECOVERER_CHANGES)
+    if (r->changes == RECOVERER_CHANGES || r->lost == RECOVERER_CHANGES)
         return false;
     memcpy(not_these, recoverer_ensemble(r), e * sizeof *not_these);
     memcpy(not_these + e, r->lost_bookie, r->lost * sizeof *not_these);

@@ -177,6 +177,8 @@ static void write_done(struct link_request *q, enum err err, struct slice body)
 
     (void)body;
     note_failure(r, bookie, e, err);
+    if (err)
+        bookies_suspect(bookies_of(r), bookie);
     recoverer_wrote(&r->core, bookie, e, err);
     settle(r);
 }

@@ -6,7 +6,7 @@
 #include "ledger/appender.h"
 #include "ledger/handle.h"
 
-enum { RING_FIRST = 64, SPARE_ADDS = 64 };
+enum { RING_FIRST = 64 };
 
 /* One entry on its way: a request for each bookie of its write set. */
 struct add_copy {
@@ -16,7 +16,7 @@ struct add_copy {
 };
 
 struct add {
-    struct list_node node; /* in writer.alive, or in writer.spare */
+    struct list_node node; /* in writer.alive, or among the client's spare ones */
     struct writer *writer;
     struct ledger_append *append; /* NULL once its fate is known */
     unsigned under_way;
@@ -27,8 +27,7 @@ struct writer {
     struct ledger *ledger;
     struct appender core;
     uint32_t members[ENSEMBLE_MAX];
-    struct list_node alive, spare;
-    unsigned spares;
+    struct list_node alive;
     struct list_node confirmed, failed; /* appends whose done() is due */
     struct task tell;
     bool telling; /* the task waits or runs */
@@ -44,39 +43,63 @@ static struct loop *loop_of(const struct writer *w)
 
 static void copy_done(struct link_request *q, enum err err, struct slice body);
 
+void adds_init(struct ledger_client *c)
+{
+    for (unsigned w = 0; w <= ENSEMBLE_MAX; w++)
+        list_init(&c->spare_adds[w]);
+}
+
+void adds_free(struct ledger_client *c)
+{
+    for (unsigned w = 0; w <= ENSEMBLE_MAX; w++) {
+        struct list_node *node;
+        while ((node = list_pop_front(&c->spare_adds[w])))
+            mem_free(list_entry(node, struct add, node));
+    }
+}
+
+static struct add *add_new(unsigned copies)
+{
+    struct add *d = mem_alloc(sizeof *d + copies * sizeof d->copy[0]);
+
+    for (unsigned k = 0; k < copies; k++)
+        d->copy[k] = (struct add_copy){.q.done = copy_done, .add = d};
+    return d;
+}
+
 static struct add *add_take(struct writer *w, struct ledger_append *a)
 {
-    unsigned copies = w->core.quorum.write;
-    struct list_node *node = list_pop_front(&w->spare);
+    struct ledger_client *c = w->ledger->client;
+    struct list_node *node = list_pop_front(&c->spare_adds[w->core.quorum.write]);
     struct add *d;
 
     if (node) {
         d = list_entry(node, struct add, node);
-        w->spares--;
+        c->spares--;
     } else {
-        d = mem_alloc(sizeof *d + copies * sizeof d->copy[0]);
-        d->writer = w;
-        for (unsigned k = 0; k < copies; k++)
-            d->copy[k] = (struct add_copy){.q.done = copy_done, .add = d};
+        d = add_new(w->core.quorum.write);
     }
+    d->writer = w;
     d->append = a;
     list_push_back(&w->alive, &d->node);
     return d;
 }
 
+/* Once its fate is known and nobody is to answer any more. */
 static void add_give_back(struct add *d)
 {
     struct writer *w = d->writer;
+    struct ledger_client *c = w->ledger->client;
 
     if (d->append || d->under_way > 0)
         return;
     list_remove(&d->node);
-    if (w->spares == SPARE_ADDS) {
+    if (c->spares == SPARE_ADDS) {
         mem_free(d);
         return;
     }
-    w->spares++;
-    list_push_front(&w->spare, &d->node);
+    c->spares++;
+    list_push_front(&c->spare_adds[w->core.quorum.write], &d->node);
 }
 
 static void note_failure(struct writer *w, unsigned slot, entry_id e, enum err err)
@@ -207,10 +230,6 @@ static const struct appender_effects effects = {
 
 static void end(struct writer *w)
 {
-    struct list_node *node;
-
-    while ((node = list_pop_front(&w->spare)))
-        mem_free(list_entry(node, struct add, node));
     mem_free(w->core.ring);
     mem_free(w);
 }
@@ -243,7 +262,6 @@ struct writer *writer_new(struct ledger *l)
 
     w->ledger = l;
     list_init(&w->alive);
-    list_init(&w->spare);
     list_init(&w->confirmed);
     list_init(&w->failed);
     w->tell.run = tell;

@@ -825,6 +825,85 @@ START_TEST(dials_again)
 }
 END_TEST
 
+static void counted(struct bookies_watch *w)
+{
+    (void)w;
+    happen();
+}
+
+static void watch_again(void *ctx)
+{
+    (void)ctx;
+    h.watch.changed = counted;
+    ledger_client_watch(h.client, &h.watch);
+}
+
+static void count_bookies(void *ctx)
+{
+    *(unsigned *)ctx = ledger_client_bookies(h.client);
+}
+
+static void stop_watching(void *ctx)
+{
+    (void)ctx;
+    ledger_client_unwatch(h.client, &h.watch);
+}
+
+struct removal {
+    struct meta_call call;
+    char path[META_KEY_MAX];
+};
+
+static void removed(struct meta_call *c, const struct meta_reply *r)
+{
+    (void)c;
+    ck_assert(r->err == ERR_OK);
+    happen();
+}
+
+static void do_remove(void *ctx)
+{
+    struct removal *r = ctx;
+
+    r->call = (struct meta_call){.home = h.loop, .done = removed};
+    meta_remove(h.meta, r->path, META_ANY, &r->call);
+}
+
+/* A bookie that goes read-only takes no new ledgers, and is read as before. */
+START_TEST(bookies_come_and_go)
+{
+    struct removal gone;
+    unsigned n = 9;
+    enum err err;
+
+    house_open(2);
+    struct ledger *l = create(2, 2, 2);
+    appended(l, 10);
+    on_loop(watch_again, NULL);
+    ck_assert(path_bookie(fake_bookie_id(h.bookie[0]), true, gone.path) == ERR_OK);
+    ck_assert(meta_put_wait(h.meta, gone.path, (struct slice){0}, META_ABSENT) == ERR_OK);
+    await(1);
+    on_loop(count_bookies, &n);
+    ck_assert_uint_eq(n, 2); /* both records are there for a moment */
+    ck_assert(path_bookie(fake_bookie_id(h.bookie[0]), false, gone.path) == ERR_OK);
+    on_loop(do_remove, &gone);
+    await(2);
+    on_loop(count_bookies, &n);
+    ck_assert_uint_eq(n, 1);
+    struct ledger *none = create_above((struct quorum){2, 2, 2}, -1, &err);
+    ck_assert_str_eq(err_name(err), "NOT_ENOUGH_BOOKIES");
+    ck_assert_ptr_null(none);
+    reads_all(l, 10);
+    ck_assert(meta_put_wait(h.meta, gone.path, (struct slice){0}, META_ABSENT) == ERR_OK);
+    await(1);
+    on_loop(count_bookies, &n);
+    ck_assert_uint_eq(n, 2);
+    on_loop(stop_watching, NULL);
+    drop(&l);
+    house_close();
+}
+END_TEST
+
 static void turn_down_reads(struct fake_bookie_knobs *k)
 {
     k->on_read = (struct fault){.times = 1000000};
@@ -871,6 +950,7 @@ int main(void)
                                               SUITE_CASE(deleted_through_a_shaky_store),
                                               SUITE_CASE(recovered_onto_a_spare),
                                               SUITE_CASE(dials_again),
+                                              SUITE_CASE(bookies_come_and_go),
                                               SUITE_CASE(recovery_that_cannot_know),
                                               {0}});
 }
