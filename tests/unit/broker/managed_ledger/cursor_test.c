@@ -1,10 +1,15 @@
-/* The cursor's shell over real sockets, against fake bookies in the same loop. */
+/* The cursor's shell over real sockets, against fake bookies in the same loop; and real ones. */
 #include "broker/managed_ledger/cursor.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "bookie/bookie.h"
 #include "broker/managed_ledger/cursor_inside.h"
 #include "common/mem.h"
+#include "metadata/init.h"
 #include "tests/lib/fake_bookie.h"
 #include "tests/lib/suite.h"
 
@@ -97,16 +102,17 @@ static void on_failed(struct cursor_env *e, struct cursor *c, enum err err)
     happen();
 }
 
-static void house_open(void)
+static void open_store(void)
 {
     pthread_mutex_init(&h.lock, NULL);
     pthread_cond_init(&h.turned, NULL);
     h.loop = loop_new("test");
     loop_start(h.loop);
     ck_assert_int_eq(meta_memory_open(&h.meta), ERR_OK);
-    on_loop(start_bookies, NULL);
-    for (int i = 0; i < BOOKIES; i++)
-        announce(i);
+}
+
+static void open_client(void)
+{
     on_loop(start, NULL);
     await(1);
     h.conf = (struct ml_conf){
@@ -124,12 +130,22 @@ static void house_open(void)
     h.moved = (struct position){3, -1};
 }
 
+static void house_open(void)
+{
+    open_store();
+    on_loop(start_bookies, NULL);
+    for (int i = 0; i < BOOKIES; i++)
+        announce(i);
+    open_client();
+}
+
 static void stop(void *ctx)
 {
     (void)ctx;
     ledger_client_drop(&h.client);
     for (int i = 0; i < BOOKIES; i++)
-        fake_bookie_drop(&h.bookie[i]);
+        if (h.bookie[i])
+            fake_bookie_drop(&h.bookie[i]);
 }
 
 static void house_close(void)
@@ -468,6 +484,98 @@ START_TEST(waits_for_bookies)
 }
 END_TEST
 
+/* ---- real bookies ---------------------------------------------------------------------------- */
+
+struct street {
+    char dir[256];
+    struct loops loops;
+    struct bookie_conf conf[BOOKIES];
+    struct bookie *bookie[BOOKIES];
+};
+
+static void set(struct street *s, int i, const char *fmt)
+{
+    char text[512];
+    snprintf(text, sizeof text, fmt, s->dir, i);
+    ck_assert_int_eq(config_set(&bookie_config_table, &s->conf[i], text, "test"), ERR_OK);
+}
+
+static void street_open(struct street *s)
+{
+    const struct cluster_urls urls = {0};
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(s->dir, sizeof s->dir, "%s/lgm-cursor-XXXXXX", tmp ? tmp : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(s->dir));
+    ck_assert_int_eq(cluster_init(h.meta, "test", &urls), ERR_OK);
+    for (int i = 0; i < BOOKIES; i++) {
+        ck_assert_int_eq(config_defaults(&bookie_config_table, &s->conf[i]), ERR_OK);
+        set(s, i, "journalDirectories=%s/journal-%d");
+        set(s, i, "ledgerDirectories=%s/ledgers-%d");
+        set(s, i, "bookieId=%.0sb%d");
+        set(s, i, "bookiePort=0");
+        set(s, i, "advertisedAddress=127.0.0.1");
+        set(s, i, "listenAddress=127.0.0.1");
+        set(s, i, "journalMaxSizeMB=16");
+    }
+}
+
+static void street_wake(struct street *s)
+{
+    loops_start(&s->loops, "io", 1);
+    for (int i = 0; i < BOOKIES; i++)
+        ck_assert_int_eq(bookie_start(&s->bookie[i], &s->conf[i], h.meta, &s->loops, disk_real()),
+                         ERR_OK);
+}
+
+static void street_sleep(struct street *s)
+{
+    for (int i = 0; i < BOOKIES; i++)
+        bookie_stop(&s->bookie[i]);
+    loops_stop(&s->loops);
+}
+
+static void street_close(struct street *s)
+{
+    char command[300];
+
+    for (int i = 0; i < BOOKIES; i++)
+        config_drop(&bookie_config_table, &s->conf[i]);
+    snprintf(command, sizeof command, "rm -rf '%s'", s->dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(real_bookies_keep_it_over_a_restart)
+{
+    static struct street s;
+
+    open_store();
+    street_open(&s);
+    street_wake(&s);
+    open_client();
+    ck_assert_int_eq(order(CREATE), ERR_OK);
+    ck_assert_int_eq(ack(3, 1, 3999, 2), ERR_OK);
+    for (int64_t i = 0; i < 60; i++)
+        ck_assert_int_eq(ack(9, i * 2, i * 2, 1), ERR_OK);
+    ck_assert_int_eq(order(ABANDON), ERR_OK);
+    street_sleep(&s);
+    street_wake(&s);
+    ck_assert_int_eq(order(OPEN), ERR_OK); /* waits until they are found again */
+    ck_assert_uint_eq(cursor_holes(h.cursor), 2060);
+    ck_assert_int_eq(order(CLOSE), ERR_OK);
+    ck_assert_int_ge(named_ledger(), 0);
+    ck_assert_int_eq(order(OPEN), ERR_OK);
+    ck_assert_uint_eq(cursor_holes(h.cursor), 2060);
+    ck_assert_int_eq(order(DELETE), ERR_OK);
+    on_loop(stop, NULL);
+    street_sleep(&s);
+    loop_drop(&h.loop);
+    meta_close(&h.meta);
+    segments_clear(&h.segments);
+    street_close(&s);
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("cursor",
@@ -478,5 +586,6 @@ int main(void)
                                     SUITE_CASE(without_its_ledger_it_falls_back_to_the_node),
                                     SUITE_CASE(of_two_owners_one_fails),
                                     SUITE_CASE(waits_for_bookies),
+                                    SUITE_CASE(real_bookies_keep_it_over_a_restart),
                                     {0}});
 }
