@@ -144,8 +144,9 @@ static void end_well(struct cursor *c)
 static void tell_end(struct cursor *c)
 {
     c->ended = false;
-    log_event(c->end_err ? LOG_WARN : LOG_DEBUG, c->end_err ? "cursor.failed" : "cursor.closed",
-              F_STR("ml", c->env->ml_name), F_STR("cursor", c->name), F_ERR(c->end_err));
+    if (c->phase == CURSOR_ENDING) /* else failed() will say it */
+        log_event(c->end_err ? LOG_WARN : LOG_DEBUG, c->end_err ? "cursor.failed" : "cursor.closed",
+                  F_STR("ml", c->env->ml_name), F_STR("cursor", c->name), F_ERR(c->end_err));
     finish_calls(c, UINT64_MAX, c->end_err ? c->end_err : ERR_CLOSED);
     if (c->phase == CURSOR_ENDING) {
         end_well(c);
