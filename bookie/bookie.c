@@ -69,8 +69,8 @@ static void name_it(struct bookie *b)
     if (c->advertised_address[0] == '\0' && gethostname(host, sizeof host - 1))
         log_event(LOG_WARN, "bookie.host_unknown", F_STR("used", host));
     b->host = mem_string(c->advertised_address[0] ? c->advertised_address : host);
-    b->id = c->bookie_id[0] ? mem_string(c->bookie_id)
-                            : mem_format("%s:%" PRId64, b->host, c->port);
+    b->id =
+        c->bookie_id[0] ? mem_string(c->bookie_id) : mem_format("%s:%" PRId64, b->host, c->port);
 }
 
 static enum err refuse_dir(const char *dir, enum err err, const char *reason)
@@ -95,8 +95,8 @@ static enum err make_dir(struct bookie *b, const char *dir, char **current, int 
     err = disk_lock(path, lock);
     mem_free(path);
     if (err)
-        return refuse_dir(dir, err, err == ERR_EXISTS ? "another process uses it"
-                                                      : "it cannot be written");
+        return refuse_dir(dir, err,
+                          err == ERR_EXISTS ? "another process uses it" : "it cannot be written");
     return ERR_OK;
 }
 

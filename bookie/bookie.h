@@ -26,10 +26,10 @@ struct metadata;
 
 /* From bookie/config.def; upstream key names (bookkeeper.conf). */
 struct bookie_conf {
-#define CONFIG_MEMBER_INT    int64_t
-#define CONFIG_MEMBER_BOOL   bool
-#define CONFIG_MEMBER_DOUBLE double
-#define CONFIG_MEMBER_STRING const char *
+#define CONFIG_MEMBER_INT                                   int64_t
+#define CONFIG_MEMBER_BOOL                                  bool
+#define CONFIG_MEMBER_DOUBLE                                double
+#define CONFIG_MEMBER_STRING                                const char *
 #define X(name, member, type, preset, min, max, when, what) CONFIG_MEMBER_##type member;
 #include "bookie/config.def"
 #undef X
@@ -41,7 +41,7 @@ extern const struct config_table bookie_config_table;
  * and the bookie is registered.  conf, meta, loops and disk outlive it. */
 MUST_CHECK enum err bookie_start(struct bookie **out, const struct bookie_conf *conf,
                                  struct metadata *meta, struct loops *loops, struct disk *disk);
-void bookie_stop(struct bookie **b); /* flushes, unregisters, joins its threads */
+void bookie_stop(struct bookie **b);             /* flushes, unregisters, joins its threads */
 const char *bookie_name(const struct bookie *b); /* its bookie id */
 uint16_t bookie_port(const struct bookie *b);
 bool bookie_is_writable(const struct bookie *b);

@@ -30,8 +30,7 @@ struct check {
     struct cookie_record registered;
 };
 
-static enum err refuse(const char *where, const char *what, const char *expected,
-                       const char *found)
+static enum err refuse(const char *where, const char *what, const char *expected, const char *found)
 {
     log_event(LOG_ERROR, "bookie.cookie_refused", F_STR("dir", where), F_STR("differs", what),
               F_STR("expected", expected ? expected : ""), F_STR("found", found ? found : ""));

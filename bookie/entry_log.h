@@ -36,8 +36,8 @@ void entry_log_abandon(struct entry_log *l);
 /* Bytes from the record at `at` on: at least the record, at most about `ahead`, less at the
  * end of the log.  Gives *out, its first *got bytes are read.  ERR_CHECKSUM when the log is not
  * there or is too short: what an index names exists, so that is damage and never "no entry". */
-MUST_CHECK enum err entry_log_read(struct entry_log *l, const struct entry_place *at,
-                                   size_t ahead, struct slab **out, size_t *got);
+MUST_CHECK enum err entry_log_read(struct entry_log *l, const struct entry_place *at, size_t ahead,
+                                   struct slab **out, size_t *got);
 /* The entry of the record that begins at `record`; ERR_CHECKSUM when it is not that entry. */
 MUST_CHECK enum err entry_log_check(struct view record, uint32_t length, int64_t ledger,
                                     int64_t entry, struct view *out);

@@ -31,13 +31,13 @@ struct handlers_conf {
 };
 
 struct handlers *handlers_open(const struct handlers_conf *conf); /* gives */
-void handlers_accept(struct handlers *h, int fd);       /* any loop; takes fd */
-void handlers_room(struct handlers *h, unsigned shard); /* on the shard's loop */
-void handlers_group_done(struct handlers *h, struct loop *home); /* on home */
+void handlers_accept(struct handlers *h, int fd);                 /* any loop; takes fd */
+void handlers_room(struct handlers *h, unsigned shard);           /* on the shard's loop */
+void handlers_group_done(struct handlers *h, struct loop *home);  /* on home */
 /* reserve: while not writable, recovery and high-priority adds are still taken. */
 void handlers_set_writable(struct handlers *h, bool writable, bool reserve); /* any thread */
 bool handlers_writable(const struct handlers *h);
-void handlers_stop(struct handlers *h);    /* closes every connection; none is taken any more */
-void handlers_close(struct handlers **h);  /* after storage_stop() and reads_close() */
+void handlers_stop(struct handlers *h);   /* closes every connection; none is taken any more */
+void handlers_close(struct handlers **h); /* after storage_stop() and reads_close() */
 
 #endif

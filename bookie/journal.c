@@ -261,8 +261,7 @@ enum err journal_open(struct journal **out, const struct journal_conf *conf, str
     make_group_memory(j);
     if (j->conf.file_bytes < JOURNAL_BLOCK + j->room)
         j->conf.file_bytes = JOURNAL_BLOCK + j->room;
-    const enum err err =
-        journal_files_open(&j->files, disk, conf->dir, conf->direct, from.file);
+    const enum err err = journal_files_open(&j->files, disk, conf->dir, conf->direct, from.file);
     if (err)
         journal_close(&j);
     *out = j;

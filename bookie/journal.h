@@ -43,7 +43,7 @@ struct journal_conf {
     uint64_t queue_bytes;
     uint32_t record_max; /* longest payload */
     bool direct;
-    struct loops *loops; /* the homes of writes */
+    struct loops *loops;                              /* the homes of writes */
     void (*group_done)(void *ctx, struct loop *home); /* after the done()s of a group; or NULL */
     void (*failed)(void *ctx, enum err why);          /* on the journal thread, once */
     void *ctx;
@@ -75,7 +75,7 @@ MUST_CHECK enum err journal_replay(struct journal *j, journal_record_fn *each, v
 MUST_CHECK enum err journal_start(struct journal *j); /* a new file, and the thread */
 /* ERR_BUSY: nothing is taken, done() will not be called. */
 MUST_CHECK enum err journal_append(struct journal *j, struct journal_write *w);
-struct journal_mark journal_mark(struct journal *j); /* behind the last synced group */
+struct journal_mark journal_mark(struct journal *j);            /* behind the last synced group */
 void journal_trim(struct journal *j, struct journal_mark upto); /* recycles what is before it */
 void journal_close(struct journal **j); /* writes what is queued; every done() has run */
 const struct journal_stats *journal_stats(const struct journal *j);

@@ -40,8 +40,8 @@ struct journal_file {
     uint64_t filled; /* bytes that exist on the disk */
 };
 
-MUST_CHECK enum err journal_files_open(struct journal_files *f, struct disk *disk,
-                                       const char *dir, bool direct, uint64_t keep_from);
+MUST_CHECK enum err journal_files_open(struct journal_files *f, struct disk *disk, const char *dir,
+                                       bool direct, uint64_t keep_from);
 void journal_files_close(struct journal_files *f);
 char *journal_file_path(const struct journal_files *f, uint64_t id); /* gives */
 /* A file with the next id, its header durable: a free one, or a new one. */

@@ -52,8 +52,8 @@ static enum err record_at(struct scan *s, uint64_t at, struct journal_record *ou
     return ERR_OK;
 }
 
-static enum err report_damage(const struct journal_files *files, const struct scan *s,
-                              uint64_t at, uint64_t missing)
+static enum err report_damage(const struct journal_files *files, const struct scan *s, uint64_t at,
+                              uint64_t missing)
 {
     char *path = journal_file_path(files, s->id);
     log_event(LOG_ERROR, "journal.corrupted", F_STR("path", path), F_U64("missing", missing),

@@ -18,8 +18,7 @@ void ledgers_init(struct ledgers *t, struct entry_index *index)
 
 void ledgers_end(struct ledgers *t)
 {
-    list_each(&t->used, node)
-        mem_free(list_entry(node, struct ledger, used));
+    list_each(&t->used, node) mem_free(list_entry(node, struct ledger, used));
     mem_free(t->buckets);
     *t = (struct ledgers){0};
 }

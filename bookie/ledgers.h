@@ -48,8 +48,8 @@ void ledgers_end(struct ledgers *t);
 /* ERR_NO_LEDGER, ERR_IO, ERR_BUSY.  Borrowed for this round, or while someone waits in it. */
 MUST_CHECK enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out);
 /* The same, and one that is not known is made, with this key.  ERR_UNAUTHORIZED: another key. */
-MUST_CHECK enum err ledgers_claim(struct ledgers *t, int64_t id,
-                                  const uint8_t key[MASTER_KEY_SIZE], struct ledger **out);
+MUST_CHECK enum err ledgers_claim(struct ledgers *t, int64_t id, const uint8_t key[MASTER_KEY_SIZE],
+                                  struct ledger **out);
 void ledger_changed(struct ledgers *t, struct ledger *l); /* its row goes with the next freeze */
 
 /* Calls each for every row changed since the last freeze; thaw when they are durable. */

@@ -50,10 +50,8 @@ static void was_read(struct read_job *job)
 static void submit(struct request *r)
 {
     r->ledger->is_reading = true;
-    r->job = (struct read_job){.ledger = r->head.ledger,
-                               .entry = wanted(r),
-                               .home = r->at->loop,
-                               .done = was_read};
+    r->job = (struct read_job){
+        .ledger = r->head.ledger, .entry = wanted(r), .home = r->at->loop, .done = was_read};
     metric_add(&r->at->handlers->conf.metrics->read_cache_misses, 1);
     reads_submit(r->at->handlers->conf.reads, &r->job);
 }
@@ -109,8 +107,7 @@ void lookup_in(struct request *r)
 
 void lookup_begin(struct request *r)
 {
-    const enum err err =
-        ledgers_find(&request_shard(r)->ledgers, r->head.ledger, &r->ledger);
+    const enum err err = ledgers_find(&request_shard(r)->ledgers, r->head.ledger, &r->ledger);
     if (err)
         request_finish(r, err == ERR_NO_LEDGER || err == ERR_BUSY ? err : ERR_IO);
     else

@@ -59,9 +59,12 @@ static int take_set(struct options *o, const char *key_value)
 static struct options read_options(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"conf", required_argument, NULL, 'c'},   {"set", required_argument, NULL, 's'},
-        {"describe-config", no_argument, NULL, 'd'}, {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {0},
+        {"conf", required_argument, NULL, 'c'},
+        {"set", required_argument, NULL, 's'},
+        {"describe-config", no_argument, NULL, 'd'},
+        {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
     };
     struct options o = {.exit_code = -1};
     for (int c; o.exit_code < 0 && (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {

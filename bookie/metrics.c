@@ -3,7 +3,7 @@
 #include "bookie/storage.h"
 
 static const struct metric_def own[] = {
-#define X(member, name, kind, help)                                                                \
+#define X(member, name, kind, help) \
     {name, METRIC_##kind, help, offsetof(struct bookie_metrics, member)},
 #include "bookie/metrics.def"
 #undef X
@@ -33,8 +33,7 @@ static const struct metric_def checkpoints[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-void bookie_metrics_render(const struct bookie_metrics *m, const struct storage *s,
-                           struct text *t)
+void bookie_metrics_render(const struct bookie_metrics *m, const struct storage *s, struct text *t)
 {
     const struct journal_stats *j = journal_stats(s->journal);
     const struct checkpoint_stats *c = checkpoint_stats(s->checkpoint);
@@ -43,8 +42,8 @@ void bookie_metrics_render(const struct bookie_metrics *m, const struct storage 
     histogram_render(t, "bookkeeper_server_READ_ENTRY_REQUEST", "time of a read", &m->read_us,
                      NULL);
     metric_render(t, journal, COUNT(journal), j, NULL);
-    histogram_render(t, "bookie_journal_JOURNAL_SYNC", "time of a write and its sync",
-                     &j->sync_us, NULL);
+    histogram_render(t, "bookie_journal_JOURNAL_SYNC", "time of a write and its sync", &j->sync_us,
+                     NULL);
     metric_render(t, checkpoints, COUNT(checkpoints), c, NULL);
     histogram_render(t, "bookie_flush", "time of a checkpoint", &c->run_us, NULL);
 }

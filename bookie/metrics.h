@@ -13,7 +13,6 @@ struct bookie_metrics {
     struct histogram add_us, read_us;
 };
 
-void bookie_metrics_render(const struct bookie_metrics *m, const struct storage *s,
-                           struct text *t);
+void bookie_metrics_render(const struct bookie_metrics *m, const struct storage *s, struct text *t);
 
 #endif

@@ -43,8 +43,8 @@ struct read_job {
     struct task task;
 };
 
-MUST_CHECK enum err reads_open(struct reads **out, struct entry_index *index,
-                               struct entry_log *log, struct loops *loops, unsigned threads,
+MUST_CHECK enum err reads_open(struct reads **out, struct entry_index *index, struct entry_log *log,
+                               struct loops *loops, unsigned threads,
                                size_t ahead); /* loops: the homes of jobs */
 void reads_submit(struct reads *r, struct read_job *job);
 void reads_give_back(struct reads *r, struct read_window **w); /* takes */

@@ -18,7 +18,7 @@ struct registration {
     const char *bookie_id;
     struct bookie_record record;
     enum state state;
-    bool holds[2]; /* the writable key, the read-only one */
+    bool holds[2];   /* the writable key, the read-only one */
     unsigned moving; /* the one that the call is about */
     bool closing;
     unsigned failures;

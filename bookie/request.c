@@ -29,8 +29,7 @@ static void give_idle(struct station *st, struct request *r)
 
 void station_end(struct station *st)
 {
-    list_each(&st->idle, n)
-        mem_free(list_entry(n, struct request, waiting));
+    list_each(&st->idle, n) mem_free(list_entry(n, struct request, waiting));
     list_init(&st->idle);
 }
 

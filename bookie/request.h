@@ -71,15 +71,15 @@ struct request {
 /* session.c */
 void session_new(struct station *st, int fd); /* takes fd */
 void session_close(struct session *s);        /* what it still waits for is not sent */
-void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status,
-                    int64_t ledger, int64_t entry, struct slice body); /* takes body */
-void session_drop(struct session *s);                 /* a request lets go */
-void station_flush(struct station *st);               /* sends what is gathered */
+void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status, int64_t ledger,
+                    int64_t entry, struct slice body); /* takes body */
+void session_drop(struct session *s);                  /* a request lets go */
+void station_flush(struct station *st);                /* sends what is gathered */
 
 /* request.c */
 struct request *request_new(struct session *s, const struct bookie_request *head);
-void request_send(struct request *r);                /* to its ledger's loop */
-void request_answer(struct request *r);              /* on the session's loop: the end of r */
+void request_send(struct request *r);                 /* to its ledger's loop */
+void request_answer(struct request *r);               /* on the session's loop: the end of r */
 void request_finish(struct request *r, enum err err); /* on the ledger's loop, as the next */
 void request_finish_with(struct request *r, struct slice entry); /* takes entry */
 void station_end(struct station *st);
@@ -89,8 +89,8 @@ void add_begin(struct request *r);
 void add_parked(struct station *st); /* there may be room */
 void add_drop_parked(struct station *st);
 void fence_begin(struct request *r);
-void lookup_begin(struct request *r);        /* finds the ledger first */
-void lookup_in(struct request *r);           /* r->ledger is known */
+void lookup_begin(struct request *r); /* finds the ledger first */
+void lookup_in(struct request *r);    /* r->ledger is known */
 
 static inline struct storage_shard *request_shard(const struct request *r)
 {

@@ -66,8 +66,8 @@ static uint8_t *front_room(struct session *s, size_t n)
     return slab_bytes(s->front) + s->front_used - n;
 }
 
-void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status,
-                    int64_t ledger, int64_t entry, struct slice body)
+void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status, int64_t ledger,
+                    int64_t entry, struct slice body)
 {
     if (!s->conn) {
         slice_drop(&body);

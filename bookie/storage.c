@@ -182,8 +182,7 @@ enum err storage_put(struct storage *s, struct ledger *l, int64_t entry, int64_t
     }
     write_cache_put(&sh->cache, l->row.id, entry, bytes);
     atomic_fetch_add(&s->active_bytes, cost);
-    if (before < s->conf.half_bytes / 2 && before + cost >= s->conf.half_bytes / 2 &&
-        s->is_serving)
+    if (before < s->conf.half_bytes / 2 && before + cost >= s->conf.half_bytes / 2 && s->is_serving)
         checkpoint_kick(s->checkpoint);
     if (entry > l->row.last)
         l->row.last = entry;

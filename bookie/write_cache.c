@@ -42,8 +42,8 @@ static struct slice compact(struct write_cache *c, struct slice bytes)
 {
     if (bytes.slab && slab_size(bytes.slab) <= 2 * bytes.len)
         return bytes;
-    struct slice copy = bytes.len <= SEGMENT / 8 ? into_segment(c, &bytes)
-                                                 : slice_copy(bytes.base, bytes.len);
+    struct slice copy =
+        bytes.len <= SEGMENT / 8 ? into_segment(c, &bytes) : slice_copy(bytes.base, bytes.len);
     slice_drop(&bytes);
     return copy;
 }

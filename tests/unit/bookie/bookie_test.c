@@ -136,10 +136,10 @@ START_TEST(closes_on_garbage)
 {
     begin();
     serve();
-    CLOSES_ON("\0\0\0\4\2\x09\0\0");                 /* an op that is none */
-    CLOSES_ON("\0\0\0\x08\2\1\0\0\0\0\0\0");         /* an add that is cut off */
-    CLOSES_ON("\0\0\0\4\x0a\2\x08\3");               /* version 3 */
-    CLOSES_ON("\x7f\0\0\0\2");                       /* longer than any frame */
+    CLOSES_ON("\0\0\0\4\2\x09\0\0");         /* an op that is none */
+    CLOSES_ON("\0\0\0\x08\2\1\0\0\0\0\0\0"); /* an add that is cut off */
+    CLOSES_ON("\0\0\0\4\x0a\2\x08\3");       /* version 3 */
+    CLOSES_ON("\x7f\0\0\0\2");               /* longer than any frame */
     CLOSES_ON("GET / HTTP/1.1\r\n\r\n");
     ck_assert_int_eq(peer_add(peer, 0, 7, 0, 10), BOOKIE_OK); /* nobody else noticed */
     end();
@@ -313,8 +313,7 @@ START_TEST(loses_nothing_when_killed)
     for (int64_t round = 0; round < ROUNDS; round++)
         for (int64_t i = 0; i < KILL_AFTER * 3; i++)
             if (acked[round][i])
-                ck_assert_int_eq(peer_read(peer, 0, i % LEDGERS,
-                                           round * KILL_AFTER + i / LEDGERS),
+                ck_assert_int_eq(peer_read(peer, 0, i % LEDGERS, round * KILL_AFTER + i / LEDGERS),
                                  BOOKIE_OK);
     ck_assert_int_eq(peer_add(peer, 0, FENCED_LEDGER, 0, 5), BOOKIE_FENCED);
     end();
@@ -395,8 +394,8 @@ START_TEST(a_full_device_makes_it_read_only)
     struct slice value = {0};
     int64_t version;
     enum err err; /* the move between the two keys is on its way */
-    while ((err = meta_get_wait(place->meta, "/ledgers/available/readonly/b1", &value,
-                                &version)) == ERR_NOT_FOUND)
+    while ((err = meta_get_wait(place->meta, "/ledgers/available/readonly/b1", &value, &version)) ==
+           ERR_NOT_FOUND)
         poll(NULL, 0, 1);
     ck_assert_int_eq(err, ERR_OK);
     slice_drop(&value);

@@ -197,8 +197,9 @@ START_TEST(the_largest_block_fits)
     static struct index_block b, back;
     static uint8_t bytes[INDEX_BLOCK_BYTES_MAX];
     for (unsigned i = 0; i < INDEX_BLOCK; i++)
-        index_block_set(&b, i, (struct entry_place){UINT64_MAX - i, UINT64_MAX / 2 - i * 7,
-                                                    i % 2 ? UINT32_MAX : 0});
+        index_block_set(
+            &b, i,
+            (struct entry_place){UINT64_MAX - i, UINT64_MAX / 2 - i * 7, i % 2 ? UINT32_MAX : 0});
     const size_t len = index_block_write(&b, bytes);
     ck_assert_int_eq(index_block_read(view_of(bytes, len), &back), ERR_OK);
     ck_assert_mem_eq(&b, &back, sizeof b);

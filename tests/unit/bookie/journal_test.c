@@ -241,6 +241,25 @@ START_TEST(a_torn_tail_is_the_end)
 }
 END_TEST
 
+/* Of one group the second record is lost and later ones, at the beginning of blocks too, are not:
+ * none of them was ever acknowledged. */
+START_TEST(a_group_with_a_hole_is_a_torn_tail)
+{
+    begin();
+    const struct journal_conf c = conf();
+    ck_assert_int_eq(journal_open(&journal, &c, fake_disk_of(disk), mark), ERR_OK);
+    for (uint64_t i = 0; i < 20; i++)
+        send(i, 2000); /* with its head a record of half a block */
+    ck_assert_int_eq(journal_start(journal), ERR_OK); /* finds them all waiting */
+    wait_for(n_sent);
+    crash();
+    flip(1, JOURNAL_BLOCK + 2048 + 100);
+    ck_assert_int_eq(open_again(), ERR_OK);
+    ck_assert_uint_eq(n_replayed, 1);
+    end();
+}
+END_TEST
+
 START_TEST(a_damaged_middle_is_refused)
 {
     begin();
@@ -406,6 +425,7 @@ int main(void)
                                     SUITE_CASE(replays_from_the_mark),
                                     SUITE_CASE(recycles_files),
                                     SUITE_CASE(a_torn_tail_is_the_end),
+                                    SUITE_CASE(a_group_with_a_hole_is_a_torn_tail),
                                     SUITE_CASE(a_damaged_middle_is_refused),
                                     SUITE_CASE(a_damaged_end_of_an_earlier_file_is_refused),
                                     SUITE_CASE(a_missing_file_is_refused),

@@ -13,9 +13,8 @@
 struct peer *peer_new(uint16_t port)
 {
     struct peer *p = mem_new(struct peer);
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons(port),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(p->fd, 0);
     ck_assert_int_eq(connect(p->fd, (const struct sockaddr *)&to, sizeof to), 0);

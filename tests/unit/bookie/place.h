@@ -14,12 +14,12 @@ struct place {
     struct bookie *bookie;
 };
 
-struct place *place_new(void);        /* gives; a configuration, nothing runs */
-void place_drop(struct place **p);    /* and everything in it */
+struct place *place_new(void);     /* gives; a configuration, nothing runs */
+void place_drop(struct place **p); /* and everything in it */
 void place_set(struct place *p, const char *key_value);
 void place_forget(struct place *p, const char *name); /* removes what is under dir/name */
 MUST_CHECK enum err place_start(struct place *p);     /* with metadata of its own in the place */
 void place_stop(struct place *p);
-void place_no_meta(struct place *p);  /* the next start finds another cluster */
+void place_no_meta(struct place *p); /* the next start finds another cluster */
 
 #endif

@@ -177,8 +177,7 @@ static enum err look(int64_t ledger, int64_t entry)
         return found->len == entry_size(entry) ? ERR_OK : ERR_CHECKSUM;
     TRY(entry_index_find(storage->index, ledger, entry, &at));
     TRY(entry_log_read(storage->log, &at, 0, &s, &got));
-    const enum err err =
-        entry_log_check(view_of(slab_bytes(s), got), at.length, ledger, entry, &v);
+    const enum err err = entry_log_check(view_of(slab_bytes(s), got), at.length, ledger, entry, &v);
     slab_drop(&s);
     return err;
 }
@@ -381,8 +380,7 @@ START_TEST(a_failed_flush_leaves_no_files)
     ck_assert_int_eq(checkpoint_run(storage->checkpoint, true), ERR_OK);
     struct disk_file *f;
     struct disk *d = fake_disk_of(disk);
-    ck_assert_int_eq(d->ops->open(d, "ledgers/0000000000000003.log", DISK_READ, &f),
-                     ERR_NOT_FOUND);
+    ck_assert_int_eq(d->ops->open(d, "ledgers/0000000000000003.log", DISK_READ, &f), ERR_NOT_FOUND);
     check();
     crash();
     end();
@@ -410,9 +408,8 @@ static void was_read(struct read_job *job)
 
 static unsigned read_one(struct reads *reads, int64_t entry, enum err expected)
 {
-    struct read_of r = {
-        .job = {.ledger = 0, .entry = entry, .home = loops.at[0], .done = was_read},
-        .reads = reads};
+    struct read_of r = {.job = {.ledger = 0, .entry = entry, .home = loops.at[0], .done = was_read},
+                        .reads = reads};
     reads_submit(reads, &r.job);
     while (!atomic_load(&r.is_done))
         sched_yield();
@@ -429,8 +426,7 @@ START_TEST(a_read_brings_in_what_lies_behind)
         ck_assert_int_eq(add(0, e), ERR_OK);
     wait_all();
     ck_assert_int_eq(checkpoint_run(storage->checkpoint, true), ERR_OK);
-    ck_assert_int_eq(
-        reads_open(&reads, storage->index, storage->log, &loops, 2, 64 << 10), ERR_OK);
+    ck_assert_int_eq(reads_open(&reads, storage->index, storage->log, &loops, 2, 64 << 10), ERR_OK);
     ck_assert_uint_eq(read_one(reads, 0, ERR_OK), 50);
     ck_assert_uint_eq(read_one(reads, 90, ERR_OK), 5);
     ck_assert_uint_eq(read_one(reads, 1, ERR_NO_ENTRY), 0);
