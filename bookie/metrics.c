@@ -14,15 +14,11 @@ static const struct metric_def journal[] = {
      offsetof(struct journal_stats, bytes)},
     {"bookie_journal_JOURNAL_ADD_ENTRY_count", METRIC_COUNTER, "records written to the journal",
      offsetof(struct journal_stats, records)},
-    {"bookie_journal_JOURNAL_SYNC_count", METRIC_COUNTER, "groups synced",
-     offsetof(struct journal_stats, groups)},
     {"bookie_journal_JOURNAL_QUEUE_BYTES", METRIC_GAUGE, "bytes that wait for the journal",
      offsetof(struct journal_stats, queued_bytes)},
 };
 
 static const struct metric_def checkpoints[] = {
-    {"bookie_flush_count", METRIC_COUNTER, "checkpoints made",
-     offsetof(struct checkpoint_stats, runs)},
     {"bookie_flush_failures", METRIC_COUNTER, "checkpoints that failed and were tried again",
      offsetof(struct checkpoint_stats, failures)},
     {"bookie_flush_entries", METRIC_COUNTER, "entries moved to entry logs",

@@ -82,10 +82,8 @@ static void count(const struct request *r)
     const bool is_add = r->head.op == BOOKIE_ADD;
     const uint64_t us = loop_clock() - r->began;
     const bool is_negative = r->status == BOOKIE_NO_ENTRY || r->status == BOOKIE_NO_LEDGER;
-    if (is_add)
-        metric_add(&m->add_requests, 1);
-    else
-        metric_add(r->head.flags & BOOKIE_DO_FENCING ? &m->fence_requests : &m->read_requests, 1);
+    if (r->head.flags & BOOKIE_DO_FENCING && !is_add)
+        metric_add(&m->fence_requests, 1);
     histogram_note(is_add ? &m->add_us : &m->read_us, us);
     if (r->status && !is_negative)
         metric_add(&m->failed_requests, 1);
