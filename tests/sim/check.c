@@ -57,6 +57,12 @@ static bool is_covered(const struct sim *s, unsigned ledger)
     return true;
 }
 
+void check_covered(struct sim *s, unsigned ledger)
+{
+    if (!s->truth[ledger].covered)
+        fault(s, "I5: ledger %u is read for its end before it is fenced", ledger);
+}
+
 static void check_late_copy(struct sim *s, unsigned bookie, const struct journal_line *line)
 {
     struct truth *t = &s->truth[line->ledger];

@@ -40,6 +40,8 @@ static enum err put(struct sim *s, struct meta_request *m)
     s->truth[m->ledger].touched = true;
     if (m->ledger >= s->ledgers)
         s->ledgers = m->ledger + 1;
+    if (version == -1)
+        writer_past(s, m->ledger);
     say(s, "metadata: ledger %u is %s, version %d, by a%u", m->ledger,
         r->state == LEDGER_OPEN     ? "open"
         : r->state == LEDGER_CLOSED ? "closed"

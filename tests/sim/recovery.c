@@ -70,6 +70,8 @@ static void read_from(void *ctx, unsigned slot, entry_id e, uint16_t flags)
                         .entry = e,
                         .flags = flags};
 
+    if (e != ENTRY_NONE && a->recovery == RECOVERING)
+        check_covered(a->sim, a->ledger);
     request_send(a->sim, &q);
 }
 

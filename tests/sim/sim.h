@@ -127,6 +127,7 @@ struct knobs {
     unsigned meta_away, meta_unsure;
     unsigned crashes, cuts, partitions; /* so many, at random times */
     unsigned total;                     /* entries that the writer has */
+    unsigned past;                      /* per mille of ledgers that have changed bookies */
     unsigned pause;                     /* of the writer, at most, between appends */
     unsigned writer_dies;               /* when; 0: never */
     unsigned recover_at[ACTORS];
@@ -192,6 +193,7 @@ void writer_start(struct sim *s);
 void writer_reply(struct sim *s, const struct request *q, const struct reply *r);
 void writer_meta(struct sim *s, const struct meta_request *m, enum err err);
 void writer_kill(struct sim *s);
+void writer_past(struct sim *s, unsigned ledger); /* what was confirmed in a first fragment */
 void recovery_start(struct sim *s, unsigned actor);
 void recovery_reply(struct sim *s, const struct request *q, const struct reply *r);
 void recovery_meta(struct sim *s, const struct meta_request *m, enum err err);
@@ -202,6 +204,7 @@ unsigned actor_life(const struct sim *s, unsigned actor);
 /* check.c */
 void check_durable(struct sim *s, unsigned bookie, const struct journal_line *line);
 void check_put(struct sim *s, const struct meta_request *m);
+void check_covered(struct sim *s, unsigned ledger); /* a recoverer believes that it is */
 void check_confirmed(struct sim *s, unsigned ledger, entry_id e, unsigned value);
 void check_all(struct sim *s); /* after every step: the ledgers that were touched */
 void check_end(struct sim *s);

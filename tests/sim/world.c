@@ -153,6 +153,7 @@ static struct knobs knobs_of(struct sim *s)
     k.cuts = calm ? 0 : roll(s, 8);
     k.partitions = calm ? 0 : roll(s, 4);
     k.total = 4 + roll(s, chance(s, 500) ? 24 : 60);
+    k.past = chance(s, 300) ? 500 : 0;
     if (chance(s, 500))
         for (unsigned i = 0; i < 4; i++)
             k.far[roll(s, ACTORS)][roll(s, BOOKIES)] = roll(s, 120);

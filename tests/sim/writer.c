@@ -25,7 +25,7 @@ static void send_copies(void *ctx, uint32_t slots, const struct appender_add *ad
     t->sent = (unsigned)add->entry + 1;
     q.image = (struct image){.lac = add->lac, .length = add->length, .value = value_of(add->item)};
     for (q.slot = 0; q.slot < w->sim->knobs.quorum.ensemble; q.slot++) {
-        q.bookie = w->record.fragment[0].bookie[q.slot];
+        q.bookie = w->record.fragment[w->record.n - 1].bookie[q.slot];
         if (slots & 1u << q.slot)
             request_send(w->sim, &q);
     }
@@ -172,6 +172,40 @@ static void append_event(struct sim *s, struct event *e)
     again->b = w->ledger;
 }
 
+/* A ledger may come with a first fragment whose entries were all confirmed before its bookies
+ * changed: what an ensemble change leaves behind. */
+void writer_past(struct sim *s, unsigned ledger)
+{
+    struct actor *w = writer_of(s);
+    const struct record *r = &s->records[ledger];
+    struct truth *t = &s->truth[ledger];
+    int64_t length = 0;
+
+    for (entry_id e = 0; r->n == 2 && e < r->fragment[1].first; e++) {
+        struct image i = {.here = true, .plain = true, .lac = e - 1, .value = w->next};
+        i.length = length += size_of(w->next);
+        t->value[e] = w->next++;
+        t->sent = (unsigned)e + 1;
+        for (unsigned k = 0; k < s->knobs.quorum.write; k++) {
+            unsigned slot = ((unsigned)e + k) % s->knobs.quorum.ensemble;
+            struct sim_bookie *b = &s->bookie[r->fragment[0].bookie[slot]];
+            b->memory[ledger][e] = b->disk[ledger][e] = i;
+        }
+        check_confirmed(s, ledger, e, t->value[e]);
+        w->confirmed++;
+    }
+}
+
+static void go_on_from(struct actor *w)
+{
+    const struct truth *t = &w->sim->truth[w->ledger];
+
+    w->appender.next = (entry_id)t->confirmed;
+    w->appender.lac = w->appender.next - 1;
+    for (unsigned e = 0; e < t->confirmed; e++)
+        w->appender.length += size_of(t->value[e]);
+}
+
 static void begin_writing(struct actor *w)
 {
     struct sim *s = w->sim;
@@ -180,6 +214,7 @@ static void begin_writing(struct actor *w)
     w->close_at = chance(s, 300) ? 1 + roll(s, 10) : ENTRIES;
     appender_init(&w->appender, s->knobs.quorum, 200, &to_append, w);
     appender_move(&w->appender, w->ring, ENTRIES);
+    go_on_from(w);
     s->tally->ledgers++;
     struct event *e = later(s, 1, append_event);
     e->a = w->life;
@@ -209,6 +244,12 @@ static void create(struct sim *s, struct event *e)
     struct meta_request m = {.put = true, .actor = WRITER, .ledger = w->ledger, .expected = -1};
     m.record = (struct record){.state = LEDGER_OPEN, .last = ENTRY_NONE, .n = 1};
     choose(s, &m.record.fragment[0]);
+    unsigned past = 1 + roll(s, 4);
+    if (chance(s, s->knobs.past) && w->confirmed + past < s->knobs.total) {
+        m.record.n = 2;
+        m.record.fragment[1].first = past;
+        choose(s, &m.record.fragment[1]);
+    }
     meta_ask(s, &m);
 }
 
