@@ -18,7 +18,7 @@
 #ifndef BROKER_SESSION_SESSION_H
 #define BROKER_SESSION_SESSION_H
 
-#include <uthash.h>
+#include "broker/table.h"
 
 #include "broker/session/receipts.h"
 #include "broker/session/sessions.h"

@@ -12,8 +12,8 @@
 #ifndef BROKER_TOPIC_TOPIC_H
 #define BROKER_TOPIC_TOPIC_H
 
+#include "broker/table.h"
 #include <stdbool.h>
-#include <uthash.h>
 
 #include "broker/cluster/ownership.h"
 #include "broker/managed_ledger/managed_ledger.h"
