@@ -57,6 +57,12 @@ static enum err admit(struct request *r)
 
 /* ---- waiting for the write cache ------------------------------------------------------------ */
 
+/* What a parked add counts: its entry, and about what its request takes in memory. */
+static uint64_t parked_cost(const struct request *r)
+{
+    return r->body.len + sizeof *r;
+}
+
 static void refuse(struct request *r, enum err err)
 {
     if (err == ERR_BUSY)
@@ -74,7 +80,7 @@ static struct request *oldest(struct station *st)
 static void unpark(struct station *st, struct request *r)
 {
     list_remove(&r->waiting);
-    st->parked_bytes -= r->body.len;
+    st->parked_bytes -= parked_cost(r);
 }
 
 static void wait_for_oldest(struct station *st)
@@ -101,12 +107,12 @@ static void waited_too_long(struct timer *t)
 static void park(struct request *r)
 {
     struct station *st = r->at;
-    if (st->parked_bytes + r->body.len > st->handlers->conf.park_bytes) {
+    if (st->parked_bytes + parked_cost(r) > st->handlers->conf.park_bytes) {
         refuse(r, ERR_BUSY);
         return;
     }
     metric_add(&st->handlers->conf.metrics->throttled_adds, 1);
-    st->parked_bytes += r->body.len;
+    st->parked_bytes += parked_cost(r);
     list_push_back(&st->parked, &r->waiting);
     st->parked_timer.run = waited_too_long;
     if (!timer_armed(&st->parked_timer))
@@ -129,14 +135,14 @@ void add_begin(struct request *r)
 void add_parked(struct station *st)
 {
     for (struct request *r; (r = oldest(st)) != NULL;) {
-        const size_t len = r->body.len;
+        const uint64_t cost = parked_cost(r);
         list_remove(&r->waiting);
         const enum err err = admit(r);
         if (err == ERR_BUSY && r->body.len > 0) {
             list_push_front(&st->parked, &r->waiting);
             return;
         }
-        st->parked_bytes -= len;
+        st->parked_bytes -= cost;
         if (err)
             refuse(r, err);
     }

@@ -168,7 +168,10 @@ enum err journal_file_fill(struct journal_file *j, uint64_t upto, uint64_t limit
     while (j->filled < end) {
         const uint64_t n = end - j->filled < ZEROS ? end - j->filled : ZEROS;
         struct iovec iov = {(void *)(uintptr_t)zeros, n};
-        TRY(j->file->disk->ops->write(j->file, j->filled, &iov, 1));
+        const enum err err = j->file->disk->ops->write(j->file, j->filled, &iov, 1);
+        if (err == ERR_NO_SPACE && j->filled >= upto)
+            return ERR_OK; /* only what is beyond the need did not fit */
+        TRY(err);
         j->filled += n;
     }
     return ERR_OK;

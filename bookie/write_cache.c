@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SEGMENT = 1024 * 1024, SLOT_COST = 64 };
+enum { SEGMENT = 1024 * 1024, SLOT_COST = 128 };
 
 void write_cache_init(struct write_cache *c)
 {
