@@ -408,9 +408,14 @@ void cursor_store_due(struct cursor_store *s)
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
+/* What comes too late changes nothing: it will be delivered again. */
+static bool takes(const struct cursor_store *s)
+{
+    return s->state != STORE_ENDED && s->ending == ENDING_NOT;
+}
+
 static void changed(struct cursor_store *s)
 {
-    assert(s->ending == ENDING_NOT);
     s->seq++;
     go_on(s);
 }
@@ -420,7 +425,7 @@ void cursor_store_ack(struct cursor_store *s, const struct position *at, unsigne
     struct position before = s->acks.mark_delete;
     bool any = false;
 
-    if (s->state == STORE_ENDED)
+    if (!takes(s))
         return;
     for (unsigned i = 0; i < n; i++) {
         if (!cursor_acks_one(&s->acks, at[i]))
@@ -437,7 +442,7 @@ void cursor_store_ack(struct cursor_store *s, const struct position *at, unsigne
 
 void cursor_store_ack_upto(struct cursor_store *s, struct position p)
 {
-    if (s->state == STORE_ENDED || !cursor_acks_upto(&s->acks, p))
+    if (!takes(s) || !cursor_acks_upto(&s->acks, p))
         return;
     cursor_set_remove_upto(&s->fresh, s->acks.mark_delete);
     changed(s);
@@ -445,7 +450,7 @@ void cursor_store_ack_upto(struct cursor_store *s, struct position p)
 
 void cursor_store_reset(struct cursor_store *s, struct position mark_delete)
 {
-    if (s->state == STORE_ENDED)
+    if (!takes(s))
         return;
     cursor_acks_reset(&s->acks, mark_delete);
     cursor_set_drop(&s->fresh);
