@@ -28,7 +28,7 @@ static void ledger_closed(struct ml_call *c, enum err err, struct managed_ledger
 
     (void)m;
     if (err)
-        log_event(LOG_WARN, "topic.closed_badly", F_STR("topic", t->name.full), F_ERR(err));
+        log_event(LOG_INFO, "topic.not_sealed", F_STR("topic", t->name.full), F_ERR(err));
     t->state = TOPIC_GONE;
     metric_add(&env_of(t)->metrics->topics, -1);
     gone_if_free(t);

@@ -184,19 +184,76 @@ START_TEST(publishes_wait_for_a_bookie_without_an_error)
 }
 END_TEST
 
+/* A second broker over the same metadata thinks that it owns the topic too: it fences the first
+ * one's ledger, and the first lets everyone go.  Coming back, they fence the second. */
+START_TEST(a_fenced_topic_lets_its_clients_go_and_is_loaded_anew)
+{
+    struct broker *other;
+
+    begin();
+    raw_producer_ready(r, 1, TOPIC);
+    raw_subscribed(r, 2, TOPIC, "s");
+    raw_flow(r, 2, 100);
+    raw_publish(r, 1, 0, "one");
+    raw_message(r, "one");
+    ck_assert_int_eq(broker_start(&other, &inn->conf, inn->meta, &inn->loops), ERR_OK);
+    struct raw *n = raw_connect(broker_port(other));
+    raw_producer_ready(n, 1, TOPIC);
+    raw_publish(n, 1, 0, "two");
+    raw_send(r, 1, 1, "lost on the way, and sent again");
+    bool producer = false, consumer = false;
+    while (!producer || !consumer) {
+        const raw_command *c = raw_get(r);
+        producer |= c->type == RAW_TYPE(CLOSE_PRODUCER);
+        consumer |= c->type == RAW_TYPE(CLOSE_CONSUMER);
+        ck_assert(c->type == RAW_TYPE(CLOSE_PRODUCER) || c->type == RAW_TYPE(CLOSE_CONSUMER));
+    }
+    raw_send(r, 1, 2, "was under way when the producer was closed: ignored");
+    raw_producer_ready(r, 1, TOPIC);
+    raw_publish(r, 1, 1, "three");
+    raw_subscribed(r, 2, TOPIC, "s");
+    raw_flow(r, 2, 100);
+    raw_message(r, "one");
+    raw_message(r, "two");
+    raw_message(r, "three");
+    raw_drop(&n);
+    broker_stop(&other);
+    finish();
+}
+END_TEST
+
+START_TEST(a_stop_does_not_wait_for_missing_bookies)
+{
+    begin();
+    raw_producer_ready(r, 1, TOPIC);
+    raw_publish(r, 1, 0, "before");
+    inn_stop_bookie(inn);
+    for (uint64_t i = 1; i < 20; i++)
+        raw_send(r, 1, i, "meanwhile");
+    raw_expect_nothing(r);
+    inn_stop_broker(inn);
+    raw_expect(r, RAW_TYPE(CLOSE_PRODUCER));
+    raw_expect_closed(r);
+    finish();
+}
+END_TEST
+
 int main(void)
 {
-    return suite_run("producing", (suite_case[]){
-                                      SUITE_CASE(receipts_come_in_order),
-                                      SUITE_CASE(a_wrong_checksum_is_refused_in_its_turn),
-                                      SUITE_CASE(a_missing_checksum_is_made),
-                                      SUITE_CASE(a_send_for_nobody_closes),
-                                      SUITE_CASE(a_send_with_broken_metadata_closes),
-                                      SUITE_CASE(producers_that_are_not_there_yet),
-                                      SUITE_CASE(creating_a_producer_twice_is_one),
-                                      SUITE_CASE(a_name_is_taken_while_its_connection_lives),
-                                      SUITE_CASE(a_name_is_free_when_its_connection_is_dead),
-                                      SUITE_CASE(publishes_wait_for_a_bookie_without_an_error),
-                                      {0},
-                                  });
+    return suite_run("producing",
+                     (suite_case[]){
+                         SUITE_CASE(receipts_come_in_order),
+                         SUITE_CASE(a_wrong_checksum_is_refused_in_its_turn),
+                         SUITE_CASE(a_missing_checksum_is_made),
+                         SUITE_CASE(a_send_for_nobody_closes),
+                         SUITE_CASE(a_send_with_broken_metadata_closes),
+                         SUITE_CASE(producers_that_are_not_there_yet),
+                         SUITE_CASE(creating_a_producer_twice_is_one),
+                         SUITE_CASE(a_name_is_taken_while_its_connection_lives),
+                         SUITE_CASE(a_name_is_free_when_its_connection_is_dead),
+                         SUITE_CASE(publishes_wait_for_a_bookie_without_an_error),
+                         SUITE_CASE(a_fenced_topic_lets_its_clients_go_and_is_loaded_anew),
+                         SUITE_CASE(a_stop_does_not_wait_for_missing_bookies),
+                         {0},
+                     });
 }
