@@ -76,9 +76,12 @@ static void freeze_shard(void *ctx, unsigned shard)
 static void thaw_shard(void *ctx, unsigned shard)
 {
     struct checkpoint *c = ctx;
-    struct storage_shard *sh = &c->storage->shards[shard];
+    struct storage *s = c->storage;
+    struct storage_shard *sh = &s->shards[shard];
     write_cache_thaw(&sh->cache);
     ledgers_thaw(&sh->ledgers);
+    if (s->conf.room) /* ledgers may be forgotten again */
+        s->conf.room(s->conf.ctx, shard);
 }
 
 static int by_id(const void *a, const void *b)
