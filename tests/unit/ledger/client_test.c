@@ -157,7 +157,7 @@ START_TEST(silent_bookie_is_slow_then_dead)
 {
     struct ledger *l;
 
-    house.conf.add_timeout_us = 300 * 1000;
+    house.conf.add_timeout_us = 1500 * 1000;
     house_open(3);
     l = house_create(3, 3, 2);
     house_knob(go_mute, 2);

@@ -89,6 +89,7 @@ void house_close(void)
     house_call(stop, NULL);
     loop_drop(&house.loop);
     meta_close(&house.meta);
+    house = (struct house){0}; /* its settings too */
 }
 
 /* ---- calls that wait ---- */
