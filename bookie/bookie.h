@@ -38,8 +38,9 @@ extern const struct config_table bookie_config_table;
 
 /* The cluster must have been initialized (metadata/init.h): ERR_NOT_READY otherwise.
  * ERR_BAD_CONFIG, ERR_IO, ERR_EXISTS (another process uses a directory), ERR_NOT_ALLOWED (a
- * cookie that does not match), each with a log event that says what and where.  When it returns ERR_OK the journal was replayed, the port is open
- * and the bookie is registered.  conf, meta, loops and disk outlive it. */
+ * cookie that does not match), each with a log event that says what and where.  When it returns
+ * ERR_OK the journal was replayed, the port is open and the bookie is registered.  conf, meta,
+ * loops and disk outlive it. */
 MUST_CHECK enum err bookie_start(struct bookie **out, const struct bookie_conf *conf,
                                  struct metadata *meta, struct loops *loops, struct disk *disk);
 void bookie_stop(struct bookie **b);             /* flushes, unregisters, joins its threads */
