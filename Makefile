@@ -153,7 +153,7 @@ deps-test: deps
 # ---- running -------------------------------------------------------------------------------
 
 run: deps
-	@$(MAKE) --no-print-directory -j$$(nproc) build
+	@$(MAKE) -s --no-print-directory -j$$(nproc) build
 	@exec $(BUILD)/lgm standalone $(ARGS)
 
 install: build
