@@ -234,6 +234,46 @@ START_TEST(clients_that_come_and_go_leave_nothing)
 }
 END_TEST
 
+static void refuses_to_start(const char *key, uint16_t port)
+{
+    struct broker *second;
+    struct broker_conf conf;
+    char *setting = mem_format("%s=%u", key, port);
+
+    memset(&conf, 0, sizeof(conf));
+    ck_assert_int_eq(config_defaults(&broker_config_table, &conf), ERR_OK);
+    ck_assert_int_eq(config_set(&broker_config_table, &conf, "clusterName=test", "test"), ERR_OK);
+    ck_assert_int_eq(config_set(&broker_config_table, &conf, "brokerServicePort=0", "test"),
+                     ERR_OK);
+    ck_assert_int_eq(config_set(&broker_config_table, &conf, "webServicePort=0", "test"), ERR_OK);
+    ck_assert_int_eq(config_set(&broker_config_table, &conf, setting, "test"), ERR_OK);
+    ck_assert_int_eq(broker_start(&second, &conf, inn->meta, &inn->loops), ERR_IO);
+    config_drop(&broker_config_table, &conf);
+    mem_free(setting);
+}
+
+START_TEST(a_port_in_use_stops_the_start)
+{
+    begin();
+    refuses_to_start("brokerServicePort", broker_port(inn->broker));
+    refuses_to_start("webServicePort", broker_web_port(inn->broker));
+    raw_expect_nothing(r);
+    finish();
+}
+END_TEST
+
+START_TEST(another_cluster_stops_the_start)
+{
+    struct broker *second;
+
+    begin();
+    inn_stop_broker(inn);
+    inn_set(inn, "clusterName=another");
+    ck_assert_int_eq(broker_start(&second, &inn->conf, inn->meta, &inn->loops), ERR_NOT_READY);
+    finish();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("session", (suite_case[]){
@@ -248,6 +288,8 @@ int main(void)
                                     SUITE_CASE(what_is_not_there_yet_is_refused_in_its_own_form),
                                     SUITE_CASE(a_broker_that_stops_tells_its_clients),
                                     SUITE_CASE(clients_that_come_and_go_leave_nothing),
+                                    SUITE_CASE(a_port_in_use_stops_the_start),
+                                    SUITE_CASE(another_cluster_stops_the_start),
                                     {0},
                                 });
 }
