@@ -10,7 +10,7 @@ static struct slice front_of(const struct handle *h, const struct delivery *d,
 
     id.ledgerid = (uint64_t)item->at.ledger;
     id.entryid = (uint64_t)item->at.entry;
-    id.has_partition = true;
+    id.has_partition = h->partition >= 0;
     id.partition = h->partition;
     m.consumer_id = h->id;
     m.message_id = &id;

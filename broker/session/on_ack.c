@@ -188,7 +188,7 @@ static Pulsar__Proto__MessageIdData id_of(struct position p, const struct handle
 
     id.ledgerid = (uint64_t)p.ledger;
     id.entryid = (uint64_t)p.entry;
-    id.has_partition = true;
+    id.has_partition = h->partition >= 0;
     id.partition = h->partition;
     return id;
 }
