@@ -139,6 +139,7 @@ static void seat_open(void *ctx)
         .conf = b->conf,
         .instance = b->instance + s->index,
         .publish_budget = mb(b->conf->publish_buffer_mb),
+        .delivery_budget = mb(b->conf->reads_mb),
     });
     s->sessions = sessions_new(&(struct sessions_env){
         .home = s->loop,

@@ -159,14 +159,16 @@ static void on_deliver(struct task *t)
     front_of(d->consumer)->deliver(d->consumer, d);
 }
 
-static void count(struct topic_consumer *c, const struct delivery *d)
+static void count(struct topic_consumer *c, struct delivery *d)
 {
     struct broker_metrics *m = topics_env_of(c->guest.topics)->metrics;
 
     for (unsigned i = 0; i < d->n; i++) {
         metric_add(&m->out_messages, d->item[i].messages);
-        metric_add(&m->out_bytes, (int64_t)d->item[i].body.len);
+        d->bytes += d->item[i].body.len;
     }
+    metric_add(&m->out_bytes, (int64_t)d->bytes);
+    topics_delivering(c->guest.topics, d->bytes);
 }
 
 void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d)
@@ -185,6 +187,7 @@ static void on_delivered(struct task *t)
     struct delivery *d = container_of(t, struct delivery, task);
     struct topic_consumer *c = d->consumer;
 
+    topics_delivered(c->guest.topics, d->bytes);
     mem_free(d);
     if (c->subscription && c->subscription->state == SUBSCRIPTION_READY)
         exclusive_delivered(&c->subscription->feed.core);

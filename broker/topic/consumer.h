@@ -39,6 +39,7 @@ struct delivery_item {
 struct delivery {
     struct topic_consumer *consumer;
     struct task task;
+    size_t bytes; /* of the entries */
     bool has_epoch;
     uint64_t epoch;
     struct list_node node; /* the session's while it has it */

@@ -104,13 +104,20 @@ static void read_done(struct ml_read *r, enum err err, struct ml_entry *entries,
 
 /* ---- effects ---- */
 
+/* At least one entry is read whatever its size. */
+static size_t bytes_for(struct feed *f)
+{
+    bool much = topics_delivers_much(subscription_of(f)->topic->topics);
+    return much ? 1 : (size_t)env_of(f)->conf->dispatch_bytes;
+}
+
 static void do_read(struct exclusive *x, struct position from, unsigned max_entries)
 {
     struct feed *f = feed_of(x);
 
     f->read = (struct ml_read){.from = from,
                                .max_entries = max_entries,
-                               .max_bytes = (size_t)env_of(f)->conf->dispatch_bytes,
+                               .max_bytes = bytes_for(f),
                                .skip = subscription_of(f)->cursor,
                                .done = read_done};
     managed_ledger_read(subscription_of(f)->topic->ml, &f->read);

@@ -16,6 +16,8 @@ struct topics {
     struct list_node held;
     struct round_end release;
 
+    size_t delivering; /* bytes on their way to connections */
+
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -177,6 +179,24 @@ static void release(struct round_end *r)
         list_each(&t->held, n) went |=
             list_entry(n, struct topics_held, node)->go_on(list_entry(n, struct topics_held, node));
     }
+}
+
+/* ---- entries on their way ---- */
+
+void topics_delivering(struct topics *t, size_t bytes)
+{
+    t->delivering += bytes;
+}
+
+void topics_delivered(struct topics *t, size_t bytes)
+{
+    assert(t->delivering >= bytes);
+    t->delivering -= bytes;
+}
+
+bool topics_delivers_much(const struct topics *t)
+{
+    return t->delivering > t->env.delivery_budget;
 }
 
 /* ---- life ---- */

@@ -9,6 +9,8 @@
  * Threads: topics_of() any; the rest on the loop.
  * Limits:  `publish_budget` bytes of publishes of all topics wait for bookies at a time; a
  *          producer that would go past it is held back (producer.h).
+          Past `delivery_budget` bytes on their way to connections that do not take them, each
+          consumer gets one entry at a time.
  */
 #ifndef BROKER_TOPIC_TOPICS_H
 #define BROKER_TOPIC_TOPICS_H
@@ -38,6 +40,7 @@ struct topics_env {
     const struct broker_conf *conf;
     int64_t instance; /* no other loop of the cluster has it, now or later: makes producer names */
     size_t publish_budget;
+    size_t delivery_budget;
 };
 
 struct topics *topics_new(const struct topics_env *env); /* gives; env is copied */
@@ -70,6 +73,11 @@ bool topics_room(const struct topics *t, size_t bytes);
 void topics_publishing(struct topics *t, size_t bytes);
 void topics_published(struct topics *t, size_t bytes); /* the held go on at the end of the round */
 void topics_hold(struct topics *t, struct topics_held *h); /* until list_remove() */
+
+/* ---- entries on their way to consumers (for consumer.c, feed.c) ---- */
+void topics_delivering(struct topics *t, size_t bytes);
+void topics_delivered(struct topics *t, size_t bytes);
+bool topics_delivers_much(const struct topics *t); /* more than it should: in small steps now */
 
 /* ---- for topic.c ---- */
 void topics_loaded(struct topics *t, struct topic *loaded);
