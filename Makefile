@@ -112,7 +112,7 @@ $(BUILD)/sim: $(call objects,$(wildcard tests/sim/*.c)) $(foreach f,$(below_ledg
 # A fuzzer links the libraries whose decoders are fuzzed.  `make fuzz` builds them in a directory of
 # their own; what a run finds to be new stays in its corpus there for the next one.
 FUZZ_SECONDS ?= 60
-FUZZ_LIBS = $(call lib,metadata) $(call lib,proto) $(call lib,common)
+FUZZ_LIBS = $(call lib,bookie) $(call lib,metadata) $(call lib,proto) $(call lib,common)
 # Of the broker only what decodes: not all of it is linked into each.
 FUZZ_BROKER = $(call objects,$(addprefix broker/managed_ledger/,cursor_acks.c cursor_delta.c \
 	cursor_record.c cursor_roaring.c cursor_set.c segments.c))

@@ -19,6 +19,9 @@ enum err ledger_row_read(int64_t id, struct view bytes, struct ledger_row *out)
 {
     if (bytes.len < LEDGER_ROW_SIZE || bytes.base[0] != FORMAT)
         return ERR_CHECKSUM;
+    /* A flag that is not known here would be lost with the next write of the row. */
+    if (bytes.len > LEDGER_ROW_SIZE || (bytes.base[1] & ~FENCED) != 0)
+        return ERR_UNSUPPORTED_VERSION;
     out->id = id;
     out->fenced = (bytes.base[1] & FENCED) != 0;
     memcpy(out->key, bytes.base + 2, MASTER_KEY_SIZE);
