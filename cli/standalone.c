@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ enum { BOOKIES_MAX = 9, SETS_MAX = 64 };
 
 struct standalone {
     const char *data, *bind, *advertise;
+    char *real_data; /* the same folder whatever way it was spelled: cookies compare text */
     uint64_t bookies, port, web_port;
     const char *set[SETS_MAX], *bookie_set[SETS_MAX];
     unsigned n_set, n_bookie_set;
@@ -158,6 +160,12 @@ static enum err start(struct standalone *s)
         fprintf(stderr, "lgm standalone: %s cannot be made: %s\n", s->data, strerror(errno));
         return ERR_IO;
     }
+    s->real_data = realpath(s->data, NULL);
+    if (!s->real_data) {
+        fprintf(stderr, "lgm standalone: %s: %s\n", s->data, strerror(errno));
+        return ERR_IO;
+    }
+    s->data = s->real_data;
     if (bookies_left_out(s))
         return ERR_BAD_CONFIG;
     for (unsigned i = 0; i < s->bookies; i++)
@@ -187,6 +195,7 @@ static void stop(struct standalone *s)
     config_drop(&broker_config_table, &s->broker_conf);
     for (unsigned i = 0; i < s->bookies; i++)
         config_drop(&bookie_config_table, &s->bookie_conf[i]);
+    mem_free(s->real_data);
 }
 
 static void say_ready(const struct standalone *s, uint64_t took_us)
