@@ -7,7 +7,7 @@
 #include "common/rng.h"
 #include "proto/message.h"
 #include "tests/lib/suite.h"
-#include "tests/unit/broker/managed_ledger/house.h"
+#include "tests/unit/broker/managed_ledger/log_house.h"
 
 /* ---- a store that loses answers
  * ------------------------------------------------------------------ */
@@ -184,19 +184,19 @@ static void check(unsigned who)
     uint64_t index = 0;
 
     for (;;) {
-        house_read(who, from, 50, 0, NULL);
-        ck_assert(!house_got.err || err_class(house_got.err) == CLASS_RETRY);
-        for (unsigned i = 0; i < house_got.n; i++) {
-            while (seen < house.added && strcmp(house_got.text[i], house.add[seen].text) != 0)
+        log_house_read(who, from, 50, 0, NULL);
+        ck_assert(!log_house_got.err || err_class(log_house_got.err) == CLASS_RETRY);
+        for (unsigned i = 0; i < log_house_got.n; i++) {
+            while (seen < house.added && strcmp(log_house_got.text[i], house.add[seen].text) != 0)
                 ck_assert_int_ne(house.add[seen++].err, ERR_OK); /* never a confirmed one */
             ck_assert_uint_lt(seen, house.added);
             struct one_add *one = &house.add[seen++];
             index += one->add.messages;
-            ck_assert_uint_eq(house_got.index[i], index - 1);
-            ck_assert(one->err || position_equal(one->at, house_got.at[i]));
+            ck_assert_uint_eq(log_house_got.index[i], index - 1);
+            ck_assert(one->err || position_equal(one->at, log_house_got.at[i]));
         }
-        from = house_got.next;
-        if (!house_got.err && house_got.n == 0)
+        from = log_house_got.next;
+        if (!log_house_got.err && log_house_got.n == 0)
             break;
     }
     for (; seen < house.added; seen++)
@@ -210,19 +210,19 @@ static unsigned take_over(unsigned who, uint64_t *seed)
     enum err err;
 
     if (rng_below(seed, 2)) {
-        err = house_end(who, false);
+        err = log_house_end(who, false);
         ck_assert(err == ERR_OK || err == ERR_FENCED || err_class(err) == CLASS_RETRY);
     }
     do
-        err = house_own(next, true);
+        err = log_house_own(next, true);
     while (err == ERR_FENCED || err_class(err) == CLASS_RETRY); /* the old one was at it, too */
     ck_assert_int_eq(err, ERR_OK);
-    house_until(house_answered, NULL);
+    log_house_until(log_house_answered, NULL);
     if (house.owner[who].ml)
-        house_start(who, 2); /* in vain */
-    house_until(house_answered, NULL);
+        log_house_start(who, 2); /* in vain */
+    log_house_until(log_house_answered, NULL);
     if (house.owner[who].ml) {
-        err = house_end(who, false);
+        err = log_house_end(who, false);
         ck_assert(err != ERR_OK);
     }
     house.owner[who].failed = ERR_OK;
@@ -240,40 +240,40 @@ static bool has_roamed(void *ctx)
 
 static void roam(unsigned who)
 {
-    house_until(has_roamed, NULL);
+    log_house_until(has_roamed, NULL);
     for (unsigned i = 1; i < roaming.n; i++)
         ck_assert_int_lt(position_compare(roaming.at[i - 1], roaming.at[i]), 0);
     roaming.ml = house.owner[who].ml;
     roaming.read = (struct ml_read){.from = POSITION_EARLIEST, .max_entries = ADDS_MAX};
-    house_call(house_read_begin, &roaming);
+    log_house_call(log_house_read_begin, &roaming);
 }
 
 static void live(uint64_t seed)
 {
-    struct ml_conf conf = house_usual;
+    struct ml_conf conf = log_house_usual;
     unsigned who = 0;
 
     conf.max_entries_per_ledger = 8;
     conf.quorum = (struct quorum){3, 2, 2};
     conf.cache_bytes = seed % 2 ? conf.cache_bytes : 0;
-    house_open_with(3, &conf);
+    log_house_open_with(3, &conf);
     flaky.seed = seed;
     flaky.percent = (unsigned)(seed % 3) * 15;
-    while (house_own(0, true) != ERR_OK)
+    while (log_house_own(0, true) != ERR_OK)
         ck_assert_uint_gt(flaky.percent, 0);
     while (house.added < ADDS_MAX - 20) {
         switch (rng_below(&seed, 10)) {
         case 0:
-            house_call(fail_an_add, &seed);
+            log_house_call(fail_an_add, &seed);
             break;
         case 1:
-            house_call(cut, &seed);
+            log_house_call(cut, &seed);
             break;
         case 2:
             who = take_over(who, &seed);
             break;
         case 3:
-            house_until(house_answered, NULL);
+            log_house_until(log_house_answered, NULL);
             check(who);
             break;
         case 4:
@@ -281,22 +281,22 @@ static void live(uint64_t seed)
             roam(who);
             break;
         default:
-            house_start(who, 1 + (unsigned)rng_below(&seed, 12));
+            log_house_start(who, 1 + (unsigned)rng_below(&seed, 12));
             break;
         }
     }
     flaky.percent = 0;
-    house_until(house_answered, NULL);
-    house_until(has_roamed, NULL);
+    log_house_until(log_house_answered, NULL);
+    log_house_until(has_roamed, NULL);
     check(who);
     who = take_over(who, &seed);
     check(who);
-    house_close();
+    log_house_close();
 }
 
 START_TEST(confirmed_is_confirmed)
 {
-    house_wrap_store = flaky_over;
+    log_house_wrap_store = flaky_over;
     live((uint64_t)_i + 1);
 }
 END_TEST
@@ -309,26 +309,26 @@ static bool trimmed(void *ctx)
 
 START_TEST(a_ledger_goes_only_after_the_node_has_let_it_go)
 {
-    struct ml_conf conf = house_usual;
+    struct ml_conf conf = log_house_usual;
     struct cursor *c;
 
-    house_wrap_store = flaky_over;
+    log_house_wrap_store = flaky_over;
     conf.max_entries_per_ledger = 5;
     conf.retention_ms = conf.retention_bytes = 0;
-    house_open_with(3, &conf);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    ck_assert_int_eq(house_cursor(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
-    for (house_add(0, 5); house.add[house.added - 1].at.ledger == house.add[0].at.ledger;)
-        house_add(0, 1);
+    log_house_open_with(3, &conf);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    ck_assert_int_eq(log_house_cursor(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
+    for (log_house_add(0, 5); house.add[house.added - 1].at.ledger == house.add[0].at.ledger;)
+        log_house_add(0, 1);
     flaky.away = true;
-    house_ack(c, house.added - 1, cursor_ack_upto);
-    house_until(trimmed, NULL);
-    house_add(0, 1);
-    ck_assert(house_has_ledger(house.add[0].at.ledger));
+    log_house_ack(c, house.added - 1, cursor_ack_upto);
+    log_house_until(trimmed, NULL);
+    log_house_add(0, 1);
+    ck_assert(log_house_has_ledger(house.add[0].at.ledger));
     flaky.away = false;
-    while (house_has_ledger(house.add[0].at.ledger))
+    while (log_house_has_ledger(house.add[0].at.ledger))
         sched_yield();
-    house_close();
+    log_house_close();
 }
 END_TEST
 

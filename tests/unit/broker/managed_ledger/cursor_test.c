@@ -16,7 +16,7 @@
 enum { BOOKIES = 3, ENTRIES = 5000 };
 #define ML_NAME "t/n/persistent/topic"
 
-struct house {
+struct log_house {
     struct loop *loop;
     struct metadata *meta;
     struct fake_bookie *bookie[BOOKIES];
@@ -33,7 +33,7 @@ struct house {
     unsigned happened, seen;
 };
 
-static struct house h;
+static struct log_house h;
 
 static void happen(void)
 {
@@ -130,7 +130,7 @@ static void open_client(void)
     h.moved = (struct position){3, -1};
 }
 
-static void house_open(void)
+static void log_house_open(void)
 {
     open_store();
     on_loop(start_bookies, NULL);
@@ -148,7 +148,7 @@ static void stop(void *ctx)
             fake_bookie_drop(&h.bookie[i]);
 }
 
-static void house_close(void)
+static void log_house_close(void)
 {
     on_loop(stop, NULL);
     loop_drop(&h.loop);
@@ -308,7 +308,7 @@ static bool ledger_is_there(int64_t id)
 
 START_TEST(what_is_acknowledged_outlives_a_crash)
 {
-    house_open();
+    log_house_open();
     ck_assert_int_eq(order(OPEN), ERR_SUBSCRIPTION_NOT_FOUND);
     ck_assert_int_eq(order(CREATE), ERR_OK);
     ck_assert_str_eq(cursor_name(h.cursor), "sub/1");
@@ -327,7 +327,7 @@ START_TEST(what_is_acknowledged_outlives_a_crash)
     crash();
     ck_assert_uint_eq(cursor_holes(h.cursor), 1951 + 120);
     ck_assert_int_eq(order(ABANDON), ERR_OK);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -336,7 +336,7 @@ START_TEST(a_close_leaves_pulsars_form)
     struct cursor *none;
     int64_t ledger;
 
-    house_open();
+    log_house_open();
     ck_assert_int_eq(order(CREATE), ERR_OK);
     ck_assert_int_eq(order_at(CREATE, &none), ERR_EXISTS);
     ck_assert_int_eq(ack(3, 1, 1999, 2), ERR_OK);
@@ -356,7 +356,7 @@ START_TEST(a_close_leaves_pulsars_form)
     ck_assert_int_eq(order(DELETE), ERR_OK);
     ck_assert(!ledger_is_there(ledger));
     ck_assert_int_eq(order(OPEN), ERR_SUBSCRIPTION_NOT_FOUND);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -373,7 +373,7 @@ START_TEST(a_ledger_that_fails_is_followed_by_another)
 {
     int64_t first;
 
-    house_open();
+    log_house_open();
     ck_assert_int_eq(order(CREATE), ERR_OK);
     ck_assert_int_eq(ack(3, 5, 5, 1), ERR_OK);
     first = named_ledger();
@@ -384,20 +384,20 @@ START_TEST(a_ledger_that_fails_is_followed_by_another)
     crash();
     ck_assert_uint_eq(cursor_holes(h.cursor), 21);
     ck_assert_int_eq(order(CLOSE), ERR_OK);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
 START_TEST(a_reset_is_durable_and_tells_the_node)
 {
-    house_open();
+    log_house_open();
     ck_assert_int_eq(order(CREATE), ERR_OK);
     ck_assert_int_eq(ack_of((struct acks){.ledger = 9, .first = 77, .kind = UPTO}), ERR_OK);
     ck_assert_int_eq(ack_of((struct acks){.ledger = 3, .first = 11, .kind = RESET}), ERR_OK);
     crash();
     ck_mark_delete(3, 11);
     ck_assert_int_eq(order(CLOSE), ERR_OK);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -417,7 +417,7 @@ START_TEST(without_its_ledger_it_falls_back_to_the_node)
 {
     int64_t ledger;
 
-    house_open();
+    log_house_open();
     ck_assert_int_eq(order(CREATE), ERR_OK);
     ck_assert_int_eq(ack(3, 0, 9, 1), ERR_OK);
     ck_assert_int_eq(ack(3, 10, 19, 1), ERR_OK);
@@ -428,7 +428,7 @@ START_TEST(without_its_ledger_it_falls_back_to_the_node)
     ck_assert_int_eq(order(OPEN), ERR_OK);
     ck_assert_int_le(cursor_mark_delete(h.cursor).entry, 9);
     ck_assert_int_eq(order(CLOSE), ERR_OK);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -437,7 +437,7 @@ START_TEST(of_two_owners_one_fails)
     struct cursor *old, *young;
     struct acks a = {.ledger = 3, .first = 7, .last = 7, .stride = 1};
 
-    house_open();
+    log_house_open();
     ck_assert_int_eq(order(CREATE), ERR_OK);
     ck_assert_int_eq(ack(3, 5, 5, 1), ERR_OK);
     old = h.cursor;
@@ -454,7 +454,7 @@ START_TEST(of_two_owners_one_fails)
     crash();
     ck_assert_uint_eq(cursor_holes(h.cursor), 2);
     ck_assert_int_eq(order(CLOSE), ERR_OK);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -469,7 +469,7 @@ START_TEST(waits_for_bookies)
     unsigned too_many = BOOKIES + 1, enough = BOOKIES;
     char path[META_KEY_MAX];
 
-    house_open();
+    log_house_open();
     ck_assert_int_eq(order(CREATE), ERR_OK);
     on_loop(set_ensemble, &too_many);
     a.cursor = h.cursor;
@@ -480,7 +480,7 @@ START_TEST(waits_for_bookies)
     await(1);
     ck_assert_int_eq(a.err, ERR_OK);
     ck_assert_int_eq(order(CLOSE), ERR_OK);
-    house_close();
+    log_house_close();
 }
 END_TEST
 

@@ -6,7 +6,7 @@
 #include "common/mem.h"
 #include "metadata/paths.h"
 #include "tests/lib/suite.h"
-#include "tests/unit/broker/managed_ledger/house.h"
+#include "tests/unit/broker/managed_ledger/log_house.h"
 
 static void deleted(struct ledger_call *c, enum err err, struct ledger *l)
 {
@@ -37,8 +37,8 @@ static void ledger_remove(int64_t id)
 {
     struct removal r = {.id = id};
 
-    house_call(remove_it, &r);
-    house_until(is_removed, &r);
+    log_house_call(remove_it, &r);
+    log_house_until(is_removed, &r);
 }
 
 /* ---- the tests ----------------------------------------------------------------------------------
@@ -46,99 +46,99 @@ static void ledger_remove(int64_t id)
 
 START_TEST(what_is_added_can_be_read)
 {
-    house_open(3);
-    ck_assert_int_eq(house_own(0, false), ERR_TOPIC_NOT_FOUND);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    ck_assert_uint_eq(house_node_ledgers(), 0); /* an idle topic costs no ledger */
-    house_add(0, 50);
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, false), ERR_TOPIC_NOT_FOUND);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    ck_assert_uint_eq(log_house_node_ledgers(), 0); /* an idle topic costs no ledger */
+    log_house_add(0, 50);
     ck_assert_uint_eq(house.confirmed, 50);
     ck_assert_uint_gt(house.owner[0].grew, 0);
-    ck_assert_uint_eq(house_node_ledgers(), 1);
-    house_check(0, 7);
-    house_check(0, 400);
-    house_close();
+    ck_assert_uint_eq(log_house_node_ledgers(), 1);
+    log_house_check(0, 7);
+    log_house_check(0, 400);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(a_read_keeps_to_its_limits)
 {
-    house_open(3);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_add(0, 20);
-    house_read(0, POSITION_EARLIEST, 3, 0, NULL);
-    ck_assert_uint_eq(house_got.n, 3);
-    ck_assert_int_eq(house_got.next.entry, 3);
-    house_read(0, POSITION_EARLIEST, 20, 1, NULL); /* one at least */
-    ck_assert_uint_eq(house_got.n, 1);
-    house_read(0, POSITION_EARLIEST, 20, 100, NULL);
-    ck_assert_uint_gt(house_got.n, 1);
-    ck_assert_uint_lt(house_got.n, 20);
-    house_read(0, POSITION_LATEST, 20, 0,
-               NULL); /* behind everything: nothing, and where to go on */
-    ck_assert_uint_eq(house_got.n, 0);
-    ck_assert_int_eq(house_got.next.entry, 20);
-    house_add(0, 1);
-    house_read(0, house_got.next, 20, 0, NULL);
-    ck_assert_uint_eq(house_got.n, 1);
-    house_close();
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_add(0, 20);
+    log_house_read(0, POSITION_EARLIEST, 3, 0, NULL);
+    ck_assert_uint_eq(log_house_got.n, 3);
+    ck_assert_int_eq(log_house_got.next.entry, 3);
+    log_house_read(0, POSITION_EARLIEST, 20, 1, NULL); /* one at least */
+    ck_assert_uint_eq(log_house_got.n, 1);
+    log_house_read(0, POSITION_EARLIEST, 20, 100, NULL);
+    ck_assert_uint_gt(log_house_got.n, 1);
+    ck_assert_uint_lt(log_house_got.n, 20);
+    log_house_read(0, POSITION_LATEST, 20, 0,
+                   NULL); /* behind everything: nothing, and where to go on */
+    ck_assert_uint_eq(log_house_got.n, 0);
+    ck_assert_int_eq(log_house_got.next.entry, 20);
+    log_house_add(0, 1);
+    log_house_read(0, log_house_got.next, 20, 0, NULL);
+    ck_assert_uint_eq(log_house_got.n, 1);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(the_next_broker_goes_on_where_it_was_closed)
 {
-    house_open(3);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_add(0, 10);
-    ck_assert_int_eq(house_end(0, false), ERR_OK);
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_add(0, 10);
+    ck_assert_int_eq(log_house_end(0, false), ERR_OK);
     int64_t version;
-    ManagedLedger__ManagedLedgerInfo *r = house_node(&version);
+    ManagedLedger__ManagedLedgerInfo *r = log_house_node(&version);
     ck_assert_uint_eq(r->n_ledgerinfo, 1);
     ck_assert_int_eq(r->ledgerinfo[0]->entries, 10);
     ck_assert(r->ledgerinfo[0]->size > 0 && r->ledgerinfo[0]->timestamp > 0);
     ck_assert_str_eq(ml_record_property(r, "index"), "18");
-    house_node_free(r);
-    ck_assert_int_eq(house_own(1, false), ERR_OK);
-    house_check(1, 100);
-    house_add(1, 10);
+    log_house_node_free(r);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
+    log_house_check(1, 100);
+    log_house_add(1, 10);
     ck_assert(house.add[10].at.ledger > house.add[9].at.ledger);
-    house_check(1, 4);
-    house_close();
+    log_house_check(1, 4);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(a_takeover_fences_the_old_owner)
 {
-    house_open(3);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_add(0, 10);
-    ck_assert_int_eq(house_own(1, false), ERR_OK);
-    house_check(1, 100);
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_add(0, 10);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
+    log_house_check(1, 100);
     unsigned before = house.added;
-    house_start(0, 3);
-    house_until(house_answered, NULL);
+    log_house_start(0, 3);
+    log_house_until(log_house_answered, NULL);
     for (unsigned i = before; i < house.added; i++)
         ck_assert_int_eq(house.add[i].err, ERR_FENCED);
     ck_assert_int_eq(house.owner[0].failed, ERR_FENCED);
-    house_start(0, 1);
+    log_house_start(0, 1);
     ck_assert_int_eq(house.add[house.added].refused, ERR_FENCED);
     house.added = house.done = before; /* what was refused is no part of the log */
     memset(&house.add[before], 0, sizeof(house.add[0]) * 4);
-    house_add(1, 5);
-    house_check(1, 100);
-    house_close();
+    log_house_add(1, 5);
+    log_house_check(1, 100);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(an_owner_without_a_ledger_is_stopped_by_the_node)
 {
-    house_open(3);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    ck_assert_int_eq(house_own(1, false), ERR_OK);
-    house_start(0, 1);
-    house_until(house_answered, NULL);
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
+    log_house_start(0, 1);
+    log_house_until(log_house_answered, NULL);
     ck_assert_int_eq(house.add[0].err, ERR_FENCED);
     ck_assert_int_eq(house.owner[0].failed, ERR_FENCED);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -147,27 +147,27 @@ static void add_over(unsigned ledgers)
 {
     unsigned seen = 1;
 
-    for (house_add(0, 5); seen < ledgers; house_add(0, 1))
+    for (log_house_add(0, 5); seen < ledgers; log_house_add(0, 1))
         seen += house.added > 5 &&
                 house.add[house.added - 1].at.ledger > house.add[house.added - 2].at.ledger;
 }
 
 START_TEST(a_full_ledger_is_followed_by_another)
 {
-    struct ml_conf conf = house_usual;
+    struct ml_conf conf = log_house_usual;
     conf.max_entries_per_ledger = 5;
-    house_open_with(3, &conf);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
+    log_house_open_with(3, &conf);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     add_over(5);
-    house_start(0, 100);
-    house_until(house_answered, NULL);
-    ck_assert_uint_gt(house_node_ledgers(), 4);
-    house_check(0, 10);
-    house_check(0, 400);
-    ck_assert_int_eq(house_end(0, false), ERR_OK);
-    ck_assert_int_eq(house_own(1, false), ERR_OK);
-    house_check(1, 30);
-    house_close();
+    log_house_start(0, 100);
+    log_house_until(log_house_answered, NULL);
+    ck_assert_uint_gt(log_house_node_ledgers(), 4);
+    log_house_check(0, 10);
+    log_house_check(0, 400);
+    ck_assert_int_eq(log_house_end(0, false), ERR_OK);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
+    log_house_check(1, 30);
+    log_house_close();
 }
 END_TEST
 
@@ -186,29 +186,29 @@ static bool first_is_gone(void *ctx)
 
 START_TEST(what_nobody_needs_is_trimmed)
 {
-    struct ml_conf conf = house_usual;
+    struct ml_conf conf = log_house_usual;
     conf.max_entries_per_ledger = 5;
     conf.retention_ms = conf.retention_bytes = 0;
-    house_open_with(3, &conf);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
+    log_house_open_with(3, &conf);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     add_over(4);
-    house_until(first_is_gone, NULL);
-    house_until(trimmed, NULL);
-    while (house_has_ledger(house.add[0].at.ledger))
+    log_house_until(first_is_gone, NULL);
+    log_house_until(trimmed, NULL);
+    while (log_house_has_ledger(house.add[0].at.ledger))
         sched_yield();
-    while (house_node_ledgers() != 1)
+    while (log_house_node_ledgers() != 1)
         sched_yield();
-    house_read(0, POSITION_EARLIEST, 1, 0, NULL); /* goes to the first that is left */
-    ck_assert_uint_eq(house_got.n, 1);
-    ck_assert_int_eq(house_got.err, ERR_OK);
+    log_house_read(0, POSITION_EARLIEST, 1, 0, NULL); /* goes to the first that is left */
+    ck_assert_uint_eq(log_house_got.n, 1);
+    ck_assert_int_eq(log_house_got.err, ERR_OK);
     /* All that could tell the index is gone, but for the node. */
     unsigned before = house.added;
-    ck_assert_int_eq(house_end(0, false), ERR_OK);
-    ck_assert_int_eq(house_own(0, false), ERR_OK);
-    house_add(0, 1);
+    ck_assert_int_eq(log_house_end(0, false), ERR_OK);
+    ck_assert_int_eq(log_house_own(0, false), ERR_OK);
+    log_house_add(0, 1);
     ck_assert_uint_eq(house.add[before].index,
                       house.add[before - 1].index + house.add[before].add.messages);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -221,15 +221,15 @@ static void break_adds(void *ctx)
 
 START_TEST(a_failed_ledger_ends_and_nothing_is_lost)
 {
-    house_open(2);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_call(break_adds, NULL);
-    house_start(0, 100);
-    house_until(house_answered, NULL);
+    log_house_open(2);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_call(break_adds, NULL);
+    log_house_start(0, 100);
+    log_house_until(log_house_answered, NULL);
     ck_assert_uint_eq(house.confirmed, 100);
     ck_assert_int_gt(house.add[99].at.ledger, 0);
-    house_check(0, 16);
-    house_close();
+    log_house_check(0, 16);
+    log_house_close();
 }
 END_TEST
 
@@ -242,47 +242,47 @@ static void break_the_first_add(void *ctx)
 
 START_TEST(a_ledger_that_came_to_nothing_goes_with_the_next_one)
 {
-    house_open(2);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_call(break_the_first_add, NULL);
-    house_add(0, 3);
+    log_house_open(2);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_call(break_the_first_add, NULL);
+    log_house_add(0, 3);
     ck_assert_uint_eq(house.confirmed, 3);
     ck_assert_int_gt(house.add[0].at.ledger, 0);
-    while (house_has_ledger(0))
+    while (log_house_has_ledger(0))
         sched_yield();
-    ck_assert_uint_eq(house_node_ledgers(), 1);
-    house_check(0, 2);
-    house_close();
+    ck_assert_uint_eq(log_house_node_ledgers(), 1);
+    log_house_check(0, 2);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(producers_wait_until_there_are_enough_bookies)
 {
-    house_open(1);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_start(0, 10);
-    house_join(1);
-    house_until(house_answered, NULL);
+    log_house_open(1);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_start(0, 10);
+    log_house_join(1);
+    log_house_until(log_house_answered, NULL);
     ck_assert_uint_eq(house.confirmed, 10);
-    house_check(0, 100);
-    house_close();
+    log_house_check(0, 100);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(what_waits_is_bounded)
 {
-    struct ml_conf conf = house_usual;
+    struct ml_conf conf = log_house_usual;
     conf.pending_bytes = 200;
-    house_open_with(0, &conf);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_start(0, 20);
+    log_house_open_with(0, &conf);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_start(0, 20);
     ck_assert_int_eq(house.add[house.added].refused, ERR_BUSY);
     ck_assert_uint_gt(house.added, 1);
     ck_assert_uint_lt(house.added, 20);
-    ck_assert_int_eq(house_end(0, false), ERR_OK); /* refuses them */
-    house_until(house_answered, NULL);
+    ck_assert_int_eq(log_house_end(0, false), ERR_OK); /* refuses them */
+    log_house_until(log_house_answered, NULL);
     ck_assert_int_eq(house.add[0].err, ERR_CLOSED);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -290,74 +290,74 @@ static void set_it(void *ctx)
 {
     struct order *o = ctx;
 
-    o->call.done = house_order_done;
+    o->call.done = log_house_order_done;
     managed_ledger_set_property(o->owner->ml, "pulsar.topic.epoch", "3", &o->call);
     ck_assert(!o->done);
 }
 
 START_TEST(a_property_is_there_for_the_next_owner)
 {
-    house_open(2);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
+    log_house_open(2);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     struct order o = {.owner = &house.owner[0]};
-    house_call(set_it, &o);
-    house_until(house_is_done, &o);
+    log_house_call(set_it, &o);
+    log_house_until(log_house_is_done, &o);
     ck_assert_int_eq(o.err, ERR_OK);
-    ck_assert_int_eq(house_own(1, false), ERR_OK);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
     ck_assert_str_eq(managed_ledger_property(house.owner[1].ml, "pulsar.topic.epoch"), "3");
     o = (struct order){.owner = &house.owner[0]};
-    house_call(set_it, &o);
-    house_until(house_is_done, &o);
+    log_house_call(set_it, &o);
+    log_house_until(log_house_is_done, &o);
     ck_assert_int_eq(o.err, ERR_FENCED);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
 START_TEST(a_deleted_topic_leaves_nothing)
 {
-    house_open(2);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_add(0, 5);
-    ck_assert_int_eq(house_end(0, true), ERR_OK);
+    log_house_open(2);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_add(0, 5);
+    ck_assert_int_eq(log_house_end(0, true), ERR_OK);
     int64_t version;
-    ck_assert_ptr_null(house_node(&version));
-    ck_assert(!house_has_ledger(house.add[0].at.ledger));
-    ck_assert_int_eq(house_own(0, false), ERR_TOPIC_NOT_FOUND);
-    house_close();
+    ck_assert_ptr_null(log_house_node(&version));
+    ck_assert(!log_house_has_ledger(house.add[0].at.ledger));
+    ck_assert_int_eq(log_house_own(0, false), ERR_TOPIC_NOT_FOUND);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(only_the_owner_deletes)
 {
-    house_open(2);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_add(0, 5);
-    ck_assert_int_eq(house_end(0, false), ERR_OK);
-    ck_assert_int_eq(house_own(0, false), ERR_OK);
-    ck_assert_int_eq(house_own(1, false), ERR_OK);
-    ck_assert_int_eq(house_end(0, true), ERR_FENCED);
-    house_check(1, 10);
-    house_add(1, 1);
-    house_check(1, 10);
-    house_close();
+    log_house_open(2);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_add(0, 5);
+    ck_assert_int_eq(log_house_end(0, false), ERR_OK);
+    ck_assert_int_eq(log_house_own(0, false), ERR_OK);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
+    ck_assert_int_eq(log_house_end(0, true), ERR_FENCED);
+    log_house_check(1, 10);
+    log_house_add(1, 1);
+    log_house_check(1, 10);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(a_lost_last_ledger_does_not_close_the_topic)
 {
-    house_open(2);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_add(0, 5);
-    ck_assert_int_eq(house_end(0, false), ERR_OK);
+    log_house_open(2);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_add(0, 5);
+    ck_assert_int_eq(log_house_end(0, false), ERR_OK);
     ledger_remove(house.add[0].at.ledger);
-    ck_assert_int_eq(house_own(1, false), ERR_OK);
-    ck_assert_uint_eq(house_node_ledgers(), 1); /* its id is what the next one must be above */
-    house_add(1, 1);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
+    ck_assert_uint_eq(log_house_node_ledgers(), 1); /* its id is what the next one must be above */
+    log_house_add(1, 1);
     ck_assert(house.add[5].at.ledger > house.add[0].at.ledger);
     ck_assert_uint_eq(house.add[5].index, house.add[4].index + house.add[5].add.messages);
-    while (house_node_ledgers() != 1)
+    while (log_house_node_ledgers() != 1)
         sched_yield();
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -365,23 +365,23 @@ static void read_and_cancel(void *ctx)
 {
     struct reading *r = ctx;
 
-    house_read_begin(r);
+    log_house_read_begin(r);
     managed_ledger_read_cancel(r->ml, &r->read);
 }
 
 START_TEST(a_cancelled_read_is_not_heard_of_again)
 {
-    house_open(2);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    house_add(0, 5);
+    log_house_open(2);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_add(0, 5);
     struct reading *r = mem_new(struct reading);
     r->ml = house.owner[0].ml;
     r->read = (struct ml_read){.from = POSITION_EARLIEST, .max_entries = 10};
-    house_call(read_and_cancel, r);
-    house_check(0, 100);
+    log_house_call(read_and_cancel, r);
+    log_house_check(0, 100);
     ck_assert(!r->done);
     mem_free(r);
-    house_close();
+    log_house_close();
 }
 END_TEST
 
@@ -395,11 +395,11 @@ static void ack_one(struct cursor *c, struct position at, struct cursor_ack_call
 
 static void check_only_odd(unsigned who, struct cursor *c, unsigned n)
 {
-    house_read(who, POSITION_EARLIEST, ADDS_MAX, 0, c);
-    ck_assert_int_eq(house_got.err, ERR_OK);
-    ck_assert_uint_eq(house_got.n, n / 2);
-    for (unsigned i = 0; i < house_got.n; i++)
-        ck_assert_str_eq(house_got.text[i], house.add[2 * i + 1].text);
+    log_house_read(who, POSITION_EARLIEST, ADDS_MAX, 0, c);
+    ck_assert_int_eq(log_house_got.err, ERR_OK);
+    ck_assert_uint_eq(log_house_got.n, n / 2);
+    for (unsigned i = 0; i < log_house_got.n; i++)
+        ck_assert_str_eq(log_house_got.text[i], house.add[2 * i + 1].text);
 }
 
 static bool is_fenced(void *ctx)
@@ -412,54 +412,54 @@ START_TEST(a_cursor_leaves_out_what_it_acknowledged_also_for_the_next_owner)
 {
     struct cursor *c;
 
-    house_open(3);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    ck_assert_int_eq(house_cursor(0, "my/sub", POSITION_EARLIEST, false, &c), ERR_OK);
-    ck_assert_int_eq(house_cursor(0, "my/sub", POSITION_EARLIEST, false, NULL), ERR_EXISTS);
-    house_add(0, 20);
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    ck_assert_int_eq(log_house_cursor(0, "my/sub", POSITION_EARLIEST, false, &c), ERR_OK);
+    ck_assert_int_eq(log_house_cursor(0, "my/sub", POSITION_EARLIEST, false, NULL), ERR_EXISTS);
+    log_house_add(0, 20);
     for (unsigned i = 0; i < 20; i += 2)
-        house_ack(c, i, ack_one);
+        log_house_ack(c, i, ack_one);
     check_only_odd(0, c, 20);
-    ck_assert_int_eq(house_own(1, false), ERR_OK); /* as after a kill -9 of the first */
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK); /* as after a kill -9 of the first */
     c = managed_ledger_cursor(house.owner[1].ml, "my/sub");
     ck_assert_ptr_nonnull(c);
     check_only_odd(1, c, 20);
-    ck_assert_int_eq(house_end(1, false), ERR_OK);
-    ck_assert_int_eq(house_own(1, false), ERR_OK); /* and after a clean close */
+    ck_assert_int_eq(log_house_end(1, false), ERR_OK);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK); /* and after a clean close */
     c = managed_ledger_cursor(house.owner[1].ml, "my/sub");
     check_only_odd(1, c, 20);
-    house_start(0, 1);
-    house_until(is_fenced, NULL);
-    house_close();
+    log_house_start(0, 1);
+    log_house_until(is_fenced, NULL);
+    log_house_close();
 }
 END_TEST
 
 START_TEST(a_cursor_holds_ledgers_until_it_has_acknowledged_them)
 {
-    struct ml_conf conf = house_usual;
+    struct ml_conf conf = log_house_usual;
     struct cursor *c;
 
     conf.max_entries_per_ledger = 5;
     conf.retention_ms = conf.retention_bytes = 0;
-    house_open_with(3, &conf);
-    ck_assert_int_eq(house_own(0, true), ERR_OK);
-    ck_assert_int_eq(house_cursor(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
-    ck_assert_int_eq(house_cursor(0, "late", POSITION_EARLIEST, false, NULL), ERR_OK);
+    log_house_open_with(3, &conf);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    ck_assert_int_eq(log_house_cursor(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
+    ck_assert_int_eq(log_house_cursor(0, "late", POSITION_EARLIEST, false, NULL), ERR_OK);
     add_over(4);
-    house_check(0, 7);
-    house_ack(c, house.added - 1, cursor_ack_upto);
-    house_check(0, 7); /* the other one still needs them */
-    ck_assert_int_eq(house_cursor(0, "late", POSITION_EARLIEST, true, NULL), ERR_OK);
-    house_until(first_is_gone, NULL);
-    house_until(trimmed, NULL);
-    ck_assert_int_eq(house_cursor(0, "late", POSITION_EARLIEST, true, NULL),
+    log_house_check(0, 7);
+    log_house_ack(c, house.added - 1, cursor_ack_upto);
+    log_house_check(0, 7); /* the other one still needs them */
+    ck_assert_int_eq(log_house_cursor(0, "late", POSITION_EARLIEST, true, NULL), ERR_OK);
+    log_house_until(first_is_gone, NULL);
+    log_house_until(trimmed, NULL);
+    ck_assert_int_eq(log_house_cursor(0, "late", POSITION_EARLIEST, true, NULL),
                      ERR_SUBSCRIPTION_NOT_FOUND);
-    ck_assert_int_eq(house_own(1, false), ERR_OK);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
     ck_assert_ptr_nonnull(managed_ledger_cursor(house.owner[1].ml, "s"));
     ck_assert_ptr_null(managed_ledger_cursor(house.owner[1].ml, "late"));
-    house_start(0, 1);
-    house_until(is_fenced, NULL);
-    house_close();
+    log_house_start(0, 1);
+    log_house_until(is_fenced, NULL);
+    log_house_close();
 }
 END_TEST
 

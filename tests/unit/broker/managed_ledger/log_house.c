@@ -1,4 +1,4 @@
-#include "tests/unit/broker/managed_ledger/house.h"
+#include "tests/unit/broker/managed_ledger/log_house.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "proto/message.h"
 #include "tests/lib/suite.h"
 
-struct house house;
-struct metadata *(*house_wrap_store)(struct metadata *inner);
+struct log_house house;
+struct metadata *(*log_house_wrap_store)(struct metadata *inner);
 
 /* ---- the loop, from outside --------------------------------------------------------------------
  */
@@ -29,7 +29,7 @@ static void ask_it(void *arg)
     a->so = a->is_so(a->ctx);
 }
 
-void house_until(bool (*is_so)(void *ctx), void *ctx)
+void log_house_until(bool (*is_so)(void *ctx), void *ctx)
 {
     struct ask a = {is_so, ctx, false};
 
@@ -37,7 +37,7 @@ void house_until(bool (*is_so)(void *ctx), void *ctx)
         sched_yield();
 }
 
-void house_call(void (*fn)(void *ctx), void *ctx)
+void log_house_call(void (*fn)(void *ctx), void *ctx)
 {
     loop_call(house.loop, fn, ctx);
 }
@@ -52,7 +52,7 @@ static void bookies_start(void *ctx)
         house.bookie[i] = fake_bookie_new(house.loop);
 }
 
-void house_join(unsigned i)
+void log_house_join(unsigned i)
 {
     char path[META_KEY_MAX];
 
@@ -90,7 +90,7 @@ static bool owner_sees_bookies(void *ctx)
     return ledger_client_ready(o->client) && ledger_client_bookies(o->client) == house.n;
 }
 
-const struct ml_conf house_usual = {
+const struct ml_conf log_house_usual = {
     .quorum = {2, 2, 2},
     .max_entries_per_ledger = 1000,
     .max_bytes_per_ledger = 1 << 30,
@@ -103,32 +103,32 @@ const struct ml_conf house_usual = {
     .cursor_delta_delay_us = 100,
 };
 
-void house_open_with(unsigned bookies, const struct ml_conf *conf)
+void log_house_open_with(unsigned bookies, const struct ml_conf *conf)
 {
     house.conf = *conf;
     house.loop = loop_new("test");
     loop_start(house.loop);
     ck_assert(meta_memory_open(&house.meta) == ERR_OK);
-    if (house_wrap_store)
-        house.meta = house_wrap_store(house.meta);
-    house_call(bookies_start, NULL);
+    if (log_house_wrap_store)
+        house.meta = log_house_wrap_store(house.meta);
+    log_house_call(bookies_start, NULL);
     for (unsigned i = 0; i < bookies; i++)
-        house_join(i);
+        log_house_join(i);
     for (unsigned i = 0; i < OWNERS; i++) {
-        house_call(owner_start, &house.owner[i]);
-        house_until(owner_sees_bookies, &house.owner[i]);
+        log_house_call(owner_start, &house.owner[i]);
+        log_house_until(owner_sees_bookies, &house.owner[i]);
     }
 }
 
-void house_open(unsigned bookies)
+void log_house_open(unsigned bookies)
 {
-    house_open_with(bookies, &house_usual);
+    log_house_open_with(bookies, &log_house_usual);
 }
 
 /* ---- open, close, delete ------------------------------------------------------------------------
  */
 
-void house_order_done(struct ml_call *c, enum err err, struct managed_ledger *m)
+void log_house_order_done(struct ml_call *c, enum err err, struct managed_ledger *m)
 {
     struct order *o = container_of(c, struct order, call);
 
@@ -138,7 +138,7 @@ void house_order_done(struct ml_call *c, enum err err, struct managed_ledger *m)
         o->owner->ml = m;
 }
 
-bool house_is_done(void *ctx)
+bool log_house_is_done(void *ctx)
 {
     return ((struct order *)ctx)->done;
 }
@@ -147,17 +147,17 @@ static void open_it(void *ctx)
 {
     struct order *o = ctx;
 
-    o->call.done = house_order_done;
+    o->call.done = log_house_order_done;
     managed_ledger_open(o->owner->env, HOUSE_TOPIC, o->create, &o->owner->tell, &o->call);
     ck_assert(!o->done);
 }
 
-enum err house_own(unsigned who, bool create)
+enum err log_house_own(unsigned who, bool create)
 {
     struct order o = {.owner = &house.owner[who], .create = create};
 
-    house_call(open_it, &o);
-    house_until(house_is_done, &o);
+    log_house_call(open_it, &o);
+    log_house_until(log_house_is_done, &o);
     return o.err;
 }
 
@@ -165,7 +165,7 @@ static void end_it(void *ctx)
 {
     struct order *o = ctx;
 
-    o->call.done = house_order_done;
+    o->call.done = log_house_order_done;
     if (o->delete)
         managed_ledger_delete(&o->owner->ml, &o->call);
     else
@@ -173,12 +173,12 @@ static void end_it(void *ctx)
     ck_assert(!o->done);
 }
 
-enum err house_end(unsigned who, bool delete)
+enum err log_house_end(unsigned who, bool delete)
 {
     struct order o = {.owner = &house.owner[who], .delete = delete};
 
-    house_call(end_it, &o);
-    house_until(house_is_done, &o);
+    log_house_call(end_it, &o);
+    log_house_until(log_house_is_done, &o);
     return o.err;
 }
 
@@ -193,12 +193,12 @@ static void stop(void *ctx)
         fake_bookie_drop(&house.bookie[i]);
 }
 
-void house_close(void)
+void log_house_close(void)
 {
     for (unsigned i = 0; i < OWNERS; i++)
         if (house.owner[i].ml)
-            ck_assert(house_end(i, false) == (house.owner[i].failed ? ERR_FENCED : ERR_OK));
-    house_call(stop, NULL);
+            ck_assert(log_house_end(i, false) == (house.owner[i].failed ? ERR_FENCED : ERR_OK));
+    log_house_call(stop, NULL);
     loop_drop(&house.loop);
     meta_close(&house.meta);
 }
@@ -255,21 +255,21 @@ static void add_many(void *ctx)
         add_one(house.owner[many->who].ml);
 }
 
-void house_start(unsigned who, unsigned n)
+void log_house_start(unsigned who, unsigned n)
 {
-    house_call(add_many, &(struct many){who, n});
+    log_house_call(add_many, &(struct many){who, n});
 }
 
-bool house_answered(void *ctx)
+bool log_house_answered(void *ctx)
 {
     (void)ctx;
     return house.done == house.added;
 }
 
-void house_add(unsigned who, unsigned n)
+void log_house_add(unsigned who, unsigned n)
 {
-    house_start(who, n);
-    house_until(house_answered, NULL);
+    log_house_start(who, n);
+    log_house_until(log_house_answered, NULL);
 }
 
 /* ---- reads --------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ static void read_done(struct ml_read *r, enum err err, struct ml_entry *entries,
     }
 }
 
-void house_read_begin(void *ctx)
+void log_house_read_begin(void *ctx)
 {
     struct reading *g = ctx;
 
@@ -311,38 +311,38 @@ static bool is_read(void *ctx)
     return ((struct reading *)ctx)->done;
 }
 
-struct reading house_got;
+struct reading log_house_got;
 
-void house_read(unsigned who, struct position from, unsigned max_entries, size_t max_bytes,
-                const struct cursor *skip)
+void log_house_read(unsigned who, struct position from, unsigned max_entries, size_t max_bytes,
+                    const struct cursor *skip)
 {
-    house_got.ml = house.owner[who].ml;
-    house_got.read = (struct ml_read){
+    log_house_got.ml = house.owner[who].ml;
+    log_house_got.read = (struct ml_read){
         .from = from, .max_entries = max_entries, .max_bytes = max_bytes, .skip = skip};
-    house_call(house_read_begin, &house_got);
-    house_until(is_read, &house_got);
+    log_house_call(log_house_read_begin, &log_house_got);
+    log_house_until(is_read, &log_house_got);
 }
 
 /* Everything that was confirmed, once, in order, with dense indexes, in steps of `step`. */
-void house_check(unsigned who, unsigned step)
+void log_house_check(unsigned who, unsigned step)
 {
     struct position from = POSITION_EARLIEST;
     unsigned seen = 0;
     uint64_t index = 0;
 
     for (;;) {
-        house_read(who, from, step, 0, NULL);
-        ck_assert_int_eq(house_got.err, ERR_OK);
-        if (house_got.n == 0)
+        log_house_read(who, from, step, 0, NULL);
+        ck_assert_int_eq(log_house_got.err, ERR_OK);
+        if (log_house_got.n == 0)
             break;
-        for (unsigned i = 0; i < house_got.n; i++, seen++) {
-            ck_assert_str_eq(house_got.text[i], house.add[seen].text);
-            ck_assert(position_equal(house_got.at[i], house.add[seen].at));
+        for (unsigned i = 0; i < log_house_got.n; i++, seen++) {
+            ck_assert_str_eq(log_house_got.text[i], house.add[seen].text);
+            ck_assert(position_equal(log_house_got.at[i], house.add[seen].at));
             index += house.add[seen].add.messages;
-            ck_assert_uint_eq(house_got.index[i], index - 1);
+            ck_assert_uint_eq(log_house_got.index[i], index - 1);
             ck_assert_uint_eq(house.add[seen].index, index - 1);
         }
-        from = house_got.next;
+        from = log_house_got.next;
     }
     ck_assert_uint_eq(seen, house.confirmed);
 }
@@ -357,7 +357,7 @@ struct cursor_order {
     const char *name;
     struct position at;
     struct cursor *cursor;
-    house_ack_how *how;
+    log_house_ack_how *how;
     bool done, delete;
     enum err err;
 };
@@ -388,13 +388,13 @@ static bool cursor_is_done(void *ctx)
     return ((struct cursor_order *)ctx)->done;
 }
 
-enum err house_cursor(unsigned who, const char *name, struct position at, bool delete,
-                      struct cursor **out)
+enum err log_house_cursor(unsigned who, const char *name, struct position at, bool delete,
+                          struct cursor **out)
 {
     struct cursor_order o = {.ml = house.owner[who].ml, .name = name, .at = at, .delete = delete};
 
-    house_call(cursor_it, &o);
-    house_until(cursor_is_done, &o);
+    log_house_call(cursor_it, &o);
+    log_house_until(cursor_is_done, &o);
     if (out)
         *out = o.cursor;
     return o.err;
@@ -416,19 +416,19 @@ static void ack_it(void *ctx)
     o->how(o->cursor, o->at, &o->ack);
 }
 
-void house_ack(struct cursor *c, unsigned i, house_ack_how *how)
+void log_house_ack(struct cursor *c, unsigned i, log_house_ack_how *how)
 {
     struct cursor_order o = {.cursor = c, .at = house.add[i].at, .how = how};
 
-    house_call(ack_it, &o);
-    house_until(cursor_is_done, &o);
+    log_house_call(ack_it, &o);
+    log_house_until(cursor_is_done, &o);
     ck_assert_int_eq(o.err, ERR_OK);
 }
 
 /* ---- the node -----------------------------------------------------------------------------------
  */
 
-ManagedLedger__ManagedLedgerInfo *house_node(int64_t *version)
+ManagedLedger__ManagedLedgerInfo *log_house_node(int64_t *version)
 {
     ManagedLedger__ManagedLedgerInfo *r = NULL;
     struct slice value = {0};
@@ -442,22 +442,22 @@ ManagedLedger__ManagedLedgerInfo *house_node(int64_t *version)
     return r;
 }
 
-void house_node_free(ManagedLedger__ManagedLedgerInfo *r)
+void log_house_node_free(ManagedLedger__ManagedLedgerInfo *r)
 {
     managed_ledger__managed_ledger_info__free_unpacked(r, NULL);
 }
 
-size_t house_node_ledgers(void)
+size_t log_house_node_ledgers(void)
 {
     int64_t version;
-    ManagedLedger__ManagedLedgerInfo *r = house_node(&version);
+    ManagedLedger__ManagedLedgerInfo *r = log_house_node(&version);
     size_t n = r->n_ledgerinfo;
 
-    house_node_free(r);
+    log_house_node_free(r);
     return n;
 }
 
-bool house_has_ledger(int64_t id)
+bool log_house_has_ledger(int64_t id)
 {
     char path[META_KEY_MAX];
     struct slice value = {0};
