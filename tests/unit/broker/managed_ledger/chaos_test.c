@@ -164,7 +164,7 @@ static struct metadata *flaky_over(struct metadata *inner)
 static void fail_an_add(void *ctx)
 {
     uint64_t *seed = ctx;
-    struct fake_bookie_knobs *k = fake_bookie_knobs(house.bookie[rng_below(seed, 3)]);
+    struct fake_bookie_knobs *k = fake_bookie_knobs(log_house.bookie[rng_below(seed, 3)]);
 
     k->on_add = (struct fault){.after = (unsigned)rng_below(seed, 20), .times = 1};
     k->add_status = 101;
@@ -172,7 +172,7 @@ static void fail_an_add(void *ctx)
 
 static void cut(void *ctx)
 {
-    fake_bookie_cut(house.bookie[rng_below((uint64_t *)ctx, 3)]);
+    fake_bookie_cut(log_house.bookie[rng_below((uint64_t *)ctx, 3)]);
 }
 
 /* Every confirmed add in order; between them at most adds that nobody was told of, because their
@@ -187,10 +187,11 @@ static void check(unsigned who)
         log_house_read(who, from, 50, 0, NULL);
         ck_assert(!log_house_got.err || err_class(log_house_got.err) == CLASS_RETRY);
         for (unsigned i = 0; i < log_house_got.n; i++) {
-            while (seen < house.added && strcmp(log_house_got.text[i], house.add[seen].text) != 0)
-                ck_assert_int_ne(house.add[seen++].err, ERR_OK); /* never a confirmed one */
-            ck_assert_uint_lt(seen, house.added);
-            struct one_add *one = &house.add[seen++];
+            while (seen < log_house.added &&
+                   strcmp(log_house_got.text[i], log_house.add[seen].text) != 0)
+                ck_assert_int_ne(log_house.add[seen++].err, ERR_OK); /* never a confirmed one */
+            ck_assert_uint_lt(seen, log_house.added);
+            struct one_add *one = &log_house.add[seen++];
             index += one->add.messages;
             ck_assert_uint_eq(log_house_got.index[i], index - 1);
             ck_assert(one->err || position_equal(one->at, log_house_got.at[i]));
@@ -199,8 +200,8 @@ static void check(unsigned who)
         if (!log_house_got.err && log_house_got.n == 0)
             break;
     }
-    for (; seen < house.added; seen++)
-        ck_assert_int_ne(house.add[seen].err, ERR_OK);
+    for (; seen < log_house.added; seen++)
+        ck_assert_int_ne(log_house.add[seen].err, ERR_OK);
 }
 
 /* The other broker takes the topic; the old one finds out by itself, or is told to go. */
@@ -218,14 +219,14 @@ static unsigned take_over(unsigned who, uint64_t *seed)
     while (err == ERR_FENCED || err_class(err) == CLASS_RETRY); /* the old one was at it, too */
     ck_assert_int_eq(err, ERR_OK);
     log_house_until(log_house_answered, NULL);
-    if (house.owner[who].ml)
+    if (log_house.owner[who].ml)
         log_house_start(who, 2); /* in vain */
     log_house_until(log_house_answered, NULL);
-    if (house.owner[who].ml) {
+    if (log_house.owner[who].ml) {
         err = log_house_end(who, false);
         ck_assert(err != ERR_OK);
     }
-    house.owner[who].failed = ERR_OK;
+    log_house.owner[who].failed = ERR_OK;
     return next;
 }
 
@@ -243,7 +244,7 @@ static void roam(unsigned who)
     log_house_until(has_roamed, NULL);
     for (unsigned i = 1; i < roaming.n; i++)
         ck_assert_int_lt(position_compare(roaming.at[i - 1], roaming.at[i]), 0);
-    roaming.ml = house.owner[who].ml;
+    roaming.ml = log_house.owner[who].ml;
     roaming.read = (struct ml_read){.from = POSITION_EARLIEST, .max_entries = ADDS_MAX};
     log_house_call(log_house_read_begin, &roaming);
 }
@@ -261,7 +262,7 @@ static void live(uint64_t seed)
     flaky.percent = (unsigned)(seed % 3) * 15;
     while (log_house_own(0, true) != ERR_OK)
         ck_assert_uint_gt(flaky.percent, 0);
-    while (house.added < ADDS_MAX - 20) {
+    while (log_house.added < ADDS_MAX - 20) {
         switch (rng_below(&seed, 10)) {
         case 0:
             log_house_call(fail_an_add, &seed);
@@ -304,7 +305,7 @@ END_TEST
 static bool trimmed(void *ctx)
 {
     (void)ctx;
-    return managed_ledger_segments(house.owner[0].ml)->n == 1;
+    return managed_ledger_segments(log_house.owner[0].ml)->n == 1;
 }
 
 START_TEST(a_ledger_goes_only_after_the_node_has_let_it_go)
@@ -318,15 +319,16 @@ START_TEST(a_ledger_goes_only_after_the_node_has_let_it_go)
     log_house_open_with(3, &conf);
     ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     ck_assert_int_eq(log_house_cursor(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
-    for (log_house_add(0, 5); house.add[house.added - 1].at.ledger == house.add[0].at.ledger;)
+    for (log_house_add(0, 5);
+         log_house.add[log_house.added - 1].at.ledger == log_house.add[0].at.ledger;)
         log_house_add(0, 1);
     flaky.away = true;
-    log_house_ack(c, house.added - 1, cursor_ack_upto);
+    log_house_ack(c, log_house.added - 1, cursor_ack_upto);
     log_house_until(trimmed, NULL);
     log_house_add(0, 1);
-    ck_assert(log_house_has_ledger(house.add[0].at.ledger));
+    ck_assert(log_house_has_ledger(log_house.add[0].at.ledger));
     flaky.away = false;
-    while (log_house_has_ledger(house.add[0].at.ledger))
+    while (log_house_has_ledger(log_house.add[0].at.ledger))
         sched_yield();
     log_house_close();
 }

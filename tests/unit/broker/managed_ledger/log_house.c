@@ -10,7 +10,7 @@
 #include "proto/message.h"
 #include "tests/lib/suite.h"
 
-struct log_house house;
+struct log_house log_house;
 struct metadata *(*log_house_wrap_store)(struct metadata *inner);
 
 /* ---- the loop, from outside --------------------------------------------------------------------
@@ -33,32 +33,33 @@ void log_house_until(bool (*is_so)(void *ctx), void *ctx)
 {
     struct ask a = {is_so, ctx, false};
 
-    for (loop_call(house.loop, ask_it, &a); !a.so; loop_call(house.loop, ask_it, &a))
+    for (loop_call(log_house.loop, ask_it, &a); !a.so; loop_call(log_house.loop, ask_it, &a))
         sched_yield();
 }
 
 void log_house_call(void (*fn)(void *ctx), void *ctx)
 {
-    loop_call(house.loop, fn, ctx);
+    loop_call(log_house.loop, fn, ctx);
 }
 
-/* ---- house -------------------------------------------------------------------------------------
+/* ---- log_house
+ * -------------------------------------------------------------------------------------
  */
 
 static void bookies_start(void *ctx)
 {
     (void)ctx;
     for (unsigned i = 0; i < BOOKIES_MAX; i++)
-        house.bookie[i] = fake_bookie_new(house.loop);
+        log_house.bookie[i] = fake_bookie_new(log_house.loop);
 }
 
 void log_house_join(unsigned i)
 {
     char path[META_KEY_MAX];
 
-    ck_assert(path_bookie(fake_bookie_id(house.bookie[i]), false, path) == ERR_OK);
-    ck_assert(meta_put_wait(house.meta, path, (struct slice){0}, META_ABSENT) == ERR_OK);
-    house.n++;
+    ck_assert(path_bookie(fake_bookie_id(log_house.bookie[i]), false, path) == ERR_OK);
+    ck_assert(meta_put_wait(log_house.meta, path, (struct slice){0}, META_ABSENT) == ERR_OK);
+    log_house.n++;
 }
 
 static void grew(struct ml_owner *t)
@@ -79,15 +80,15 @@ static void owner_start(void *ctx)
     struct owner *o = ctx;
 
     o->tell = (struct ml_owner){.grew = grew, .failed = failed};
-    o->client = ledger_client_new(house.loop, house.meta, NULL);
-    o->env = ml_env_new(house.loop, o->client, house.meta, &house.conf);
+    o->client = ledger_client_new(log_house.loop, log_house.meta, NULL);
+    o->env = ml_env_new(log_house.loop, o->client, log_house.meta, &log_house.conf);
 }
 
 static bool owner_sees_bookies(void *ctx)
 {
     struct owner *o = ctx;
 
-    return ledger_client_ready(o->client) && ledger_client_bookies(o->client) == house.n;
+    return ledger_client_ready(o->client) && ledger_client_bookies(o->client) == log_house.n;
 }
 
 const struct ml_conf log_house_usual = {
@@ -105,18 +106,18 @@ const struct ml_conf log_house_usual = {
 
 void log_house_open_with(unsigned bookies, const struct ml_conf *conf)
 {
-    house.conf = *conf;
-    house.loop = loop_new("test");
-    loop_start(house.loop);
-    ck_assert(meta_memory_open(&house.meta) == ERR_OK);
+    log_house.conf = *conf;
+    log_house.loop = loop_new("test");
+    loop_start(log_house.loop);
+    ck_assert(meta_memory_open(&log_house.meta) == ERR_OK);
     if (log_house_wrap_store)
-        house.meta = log_house_wrap_store(house.meta);
+        log_house.meta = log_house_wrap_store(log_house.meta);
     log_house_call(bookies_start, NULL);
     for (unsigned i = 0; i < bookies; i++)
         log_house_join(i);
     for (unsigned i = 0; i < OWNERS; i++) {
-        log_house_call(owner_start, &house.owner[i]);
-        log_house_until(owner_sees_bookies, &house.owner[i]);
+        log_house_call(owner_start, &log_house.owner[i]);
+        log_house_until(owner_sees_bookies, &log_house.owner[i]);
     }
 }
 
@@ -154,7 +155,7 @@ static void open_it(void *ctx)
 
 enum err log_house_own(unsigned who, bool create)
 {
-    struct order o = {.owner = &house.owner[who], .create = create};
+    struct order o = {.owner = &log_house.owner[who], .create = create};
 
     log_house_call(open_it, &o);
     log_house_until(log_house_is_done, &o);
@@ -175,7 +176,7 @@ static void end_it(void *ctx)
 
 enum err log_house_end(unsigned who, bool delete)
 {
-    struct order o = {.owner = &house.owner[who], .delete = delete};
+    struct order o = {.owner = &log_house.owner[who], .delete = delete};
 
     log_house_call(end_it, &o);
     log_house_until(log_house_is_done, &o);
@@ -186,21 +187,21 @@ static void stop(void *ctx)
 {
     (void)ctx;
     for (unsigned i = 0; i < OWNERS; i++) {
-        ml_env_drop(&house.owner[i].env);
-        ledger_client_drop(&house.owner[i].client);
+        ml_env_drop(&log_house.owner[i].env);
+        ledger_client_drop(&log_house.owner[i].client);
     }
     for (unsigned i = 0; i < BOOKIES_MAX; i++)
-        fake_bookie_drop(&house.bookie[i]);
+        fake_bookie_drop(&log_house.bookie[i]);
 }
 
 void log_house_close(void)
 {
     for (unsigned i = 0; i < OWNERS; i++)
-        if (house.owner[i].ml)
-            ck_assert(log_house_end(i, false) == (house.owner[i].failed ? ERR_FENCED : ERR_OK));
+        if (log_house.owner[i].ml)
+            ck_assert(log_house_end(i, false) == (log_house.owner[i].failed ? ERR_FENCED : ERR_OK));
     log_house_call(stop, NULL);
-    loop_drop(&house.loop);
-    meta_close(&house.meta);
+    loop_drop(&log_house.loop);
+    meta_close(&log_house.meta);
 }
 
 /* ---- adds ---------------------------------------------------------------------------------------
@@ -211,35 +212,35 @@ static void add_done(struct ml_add *a, enum err err, struct position at, uint64_
     struct one_add *one = container_of(a, struct one_add, add);
 
     ck_assert(!one->done);
-    ck_assert_ptr_eq(one, &house.add[house.done]); /* in order */
+    ck_assert_ptr_eq(one, &log_house.add[log_house.done]); /* in order */
     one->done = true;
     one->err = err;
     one->at = at;
     one->index = index;
-    house.done++;
+    log_house.done++;
     if (!err)
-        house.confirmed++;
+        log_house.confirmed++;
     chain_drop(&a->payload);
 }
 
 static void add_one(struct managed_ledger *m)
 {
-    struct one_add *one = &house.add[house.added];
+    struct one_add *one = &log_house.add[log_house.added];
     struct ml_add *a = &one->add;
-    int len = snprintf(one->text, sizeof(one->text), "the text of entry %u", house.added);
+    int len = snprintf(one->text, sizeof(one->text), "the text of entry %u", log_house.added);
 
-    ck_assert_uint_lt(house.added, ADDS_MAX);
+    ck_assert_uint_lt(log_house.added, ADDS_MAX);
     memset(a, 0, sizeof(*a));
     chain_push(&a->payload, slice_copy(one->text, 5));
     chain_push(&a->payload, slice_copy(one->text + 5, (size_t)len - 5));
     a->crc = crc32c(one->text, (size_t)len);
-    a->messages = 1 + house.added % 3;
+    a->messages = 1 + log_house.added % 3;
     a->done = add_done;
     one->refused = managed_ledger_add(m, a);
     if (one->refused)
         chain_drop(&a->payload);
     else
-        house.added++;
+        log_house.added++;
     ck_assert(!one->done);
 }
 
@@ -252,7 +253,7 @@ static void add_many(void *ctx)
     struct many *many = ctx;
 
     for (unsigned i = 0; i < many->n; i++)
-        add_one(house.owner[many->who].ml);
+        add_one(log_house.owner[many->who].ml);
 }
 
 void log_house_start(unsigned who, unsigned n)
@@ -263,7 +264,7 @@ void log_house_start(unsigned who, unsigned n)
 bool log_house_answered(void *ctx)
 {
     (void)ctx;
-    return house.done == house.added;
+    return log_house.done == log_house.added;
 }
 
 void log_house_add(unsigned who, unsigned n)
@@ -316,7 +317,7 @@ struct reading log_house_got;
 void log_house_read(unsigned who, struct position from, unsigned max_entries, size_t max_bytes,
                     const struct cursor *skip)
 {
-    log_house_got.ml = house.owner[who].ml;
+    log_house_got.ml = log_house.owner[who].ml;
     log_house_got.read = (struct ml_read){
         .from = from, .max_entries = max_entries, .max_bytes = max_bytes, .skip = skip};
     log_house_call(log_house_read_begin, &log_house_got);
@@ -336,15 +337,15 @@ void log_house_check(unsigned who, unsigned step)
         if (log_house_got.n == 0)
             break;
         for (unsigned i = 0; i < log_house_got.n; i++, seen++) {
-            ck_assert_str_eq(log_house_got.text[i], house.add[seen].text);
-            ck_assert(position_equal(log_house_got.at[i], house.add[seen].at));
-            index += house.add[seen].add.messages;
+            ck_assert_str_eq(log_house_got.text[i], log_house.add[seen].text);
+            ck_assert(position_equal(log_house_got.at[i], log_house.add[seen].at));
+            index += log_house.add[seen].add.messages;
             ck_assert_uint_eq(log_house_got.index[i], index - 1);
-            ck_assert_uint_eq(house.add[seen].index, index - 1);
+            ck_assert_uint_eq(log_house.add[seen].index, index - 1);
         }
         from = log_house_got.next;
     }
-    ck_assert_uint_eq(seen, house.confirmed);
+    ck_assert_uint_eq(seen, log_house.confirmed);
 }
 
 /* ---- cursors ----------------------------------------------------------------------------------
@@ -391,7 +392,8 @@ static bool cursor_is_done(void *ctx)
 enum err log_house_cursor(unsigned who, const char *name, struct position at, bool delete,
                           struct cursor **out)
 {
-    struct cursor_order o = {.ml = house.owner[who].ml, .name = name, .at = at, .delete = delete};
+    struct cursor_order o = {
+        .ml = log_house.owner[who].ml, .name = name, .at = at, .delete = delete};
 
     log_house_call(cursor_it, &o);
     log_house_until(cursor_is_done, &o);
@@ -418,7 +420,7 @@ static void ack_it(void *ctx)
 
 void log_house_ack(struct cursor *c, unsigned i, log_house_ack_how *how)
 {
-    struct cursor_order o = {.cursor = c, .at = house.add[i].at, .how = how};
+    struct cursor_order o = {.cursor = c, .at = log_house.add[i].at, .how = how};
 
     log_house_call(ack_it, &o);
     log_house_until(cursor_is_done, &o);
@@ -435,7 +437,7 @@ ManagedLedger__ManagedLedgerInfo *log_house_node(int64_t *version)
     char path[META_KEY_MAX];
 
     ck_assert(path_managed_ledger(HOUSE_TOPIC, path) == ERR_OK);
-    if (meta_get_wait(house.meta, path, &value, version))
+    if (meta_get_wait(log_house.meta, path, &value, version))
         return NULL;
     ck_assert(managed_ledger_record_read(slice_view(value), &r) == ERR_OK);
     slice_drop(&value);
@@ -464,7 +466,7 @@ bool log_house_has_ledger(int64_t id)
     int64_t version;
 
     ck_assert(path_ledger(id, path) == ERR_OK);
-    enum err err = meta_get_wait(house.meta, path, &value, &version);
+    enum err err = meta_get_wait(log_house.meta, path, &value, &version);
     slice_drop(&value);
     return err == ERR_OK;
 }

@@ -1,4 +1,5 @@
-/* log_house.h - a house for managed ledgers: one loop, a store, fake bookies, and brokers' parts.
+/* log_house.h - a log_house for managed ledgers: one loop, a store, fake bookies, and brokers'
+ * parts.
  *
  * The test's own thread asks and waits; what happens, happens on the loop.
  */
@@ -63,7 +64,7 @@ struct reading {
     char text[ADDS_MAX][40];
 };
 
-extern struct log_house house;
+extern struct log_house log_house;
 extern const struct ml_conf log_house_usual;
 /* Set before log_house_open(): puts a store of the test's own before the memory store. */
 extern struct metadata *(*log_house_wrap_store)(struct metadata *inner);

@@ -25,7 +25,7 @@ static void remove_it(void *ctx)
     struct removal *r = ctx;
 
     r->call = (struct ledger_call){.done = deleted, .private = &r->done};
-    ledger_delete(house.owner[0].client, r->id, &r->call);
+    ledger_delete(log_house.owner[0].client, r->id, &r->call);
 }
 
 static bool is_removed(void *ctx)
@@ -51,8 +51,8 @@ START_TEST(what_is_added_can_be_read)
     ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     ck_assert_uint_eq(log_house_node_ledgers(), 0); /* an idle topic costs no ledger */
     log_house_add(0, 50);
-    ck_assert_uint_eq(house.confirmed, 50);
-    ck_assert_uint_gt(house.owner[0].grew, 0);
+    ck_assert_uint_eq(log_house.confirmed, 50);
+    ck_assert_uint_gt(log_house.owner[0].grew, 0);
     ck_assert_uint_eq(log_house_node_ledgers(), 1);
     log_house_check(0, 7);
     log_house_check(0, 400);
@@ -100,7 +100,7 @@ START_TEST(the_next_broker_goes_on_where_it_was_closed)
     ck_assert_int_eq(log_house_own(1, false), ERR_OK);
     log_house_check(1, 100);
     log_house_add(1, 10);
-    ck_assert(house.add[10].at.ledger > house.add[9].at.ledger);
+    ck_assert(log_house.add[10].at.ledger > log_house.add[9].at.ledger);
     log_house_check(1, 4);
     log_house_close();
 }
@@ -113,16 +113,16 @@ START_TEST(a_takeover_fences_the_old_owner)
     log_house_add(0, 10);
     ck_assert_int_eq(log_house_own(1, false), ERR_OK);
     log_house_check(1, 100);
-    unsigned before = house.added;
+    unsigned before = log_house.added;
     log_house_start(0, 3);
     log_house_until(log_house_answered, NULL);
-    for (unsigned i = before; i < house.added; i++)
-        ck_assert_int_eq(house.add[i].err, ERR_FENCED);
-    ck_assert_int_eq(house.owner[0].failed, ERR_FENCED);
+    for (unsigned i = before; i < log_house.added; i++)
+        ck_assert_int_eq(log_house.add[i].err, ERR_FENCED);
+    ck_assert_int_eq(log_house.owner[0].failed, ERR_FENCED);
     log_house_start(0, 1);
-    ck_assert_int_eq(house.add[house.added].refused, ERR_FENCED);
-    house.added = house.done = before; /* what was refused is no part of the log */
-    memset(&house.add[before], 0, sizeof(house.add[0]) * 4);
+    ck_assert_int_eq(log_house.add[log_house.added].refused, ERR_FENCED);
+    log_house.added = log_house.done = before; /* what was refused is no part of the log */
+    memset(&log_house.add[before], 0, sizeof(log_house.add[0]) * 4);
     log_house_add(1, 5);
     log_house_check(1, 100);
     log_house_close();
@@ -136,8 +136,8 @@ START_TEST(an_owner_without_a_ledger_is_stopped_by_the_node)
     ck_assert_int_eq(log_house_own(1, false), ERR_OK);
     log_house_start(0, 1);
     log_house_until(log_house_answered, NULL);
-    ck_assert_int_eq(house.add[0].err, ERR_FENCED);
-    ck_assert_int_eq(house.owner[0].failed, ERR_FENCED);
+    ck_assert_int_eq(log_house.add[0].err, ERR_FENCED);
+    ck_assert_int_eq(log_house.owner[0].failed, ERR_FENCED);
     log_house_close();
 }
 END_TEST
@@ -148,8 +148,8 @@ static void add_over(unsigned ledgers)
     unsigned seen = 1;
 
     for (log_house_add(0, 5); seen < ledgers; log_house_add(0, 1))
-        seen += house.added > 5 &&
-                house.add[house.added - 1].at.ledger > house.add[house.added - 2].at.ledger;
+        seen += log_house.added > 5 && log_house.add[log_house.added - 1].at.ledger >
+                                           log_house.add[log_house.added - 2].at.ledger;
 }
 
 START_TEST(a_full_ledger_is_followed_by_another)
@@ -174,14 +174,14 @@ END_TEST
 static bool trimmed(void *ctx)
 {
     (void)ctx;
-    return managed_ledger_segments(house.owner[0].ml)->n == 1;
+    return managed_ledger_segments(log_house.owner[0].ml)->n == 1;
 }
 
 static bool first_is_gone(void *ctx)
 {
     (void)ctx;
-    return !house.owner[0].ml ||
-           managed_ledger_segments(house.owner[0].ml)->at[0].ledger > house.add[0].at.ledger;
+    return !log_house.owner[0].ml || managed_ledger_segments(log_house.owner[0].ml)->at[0].ledger >
+                                         log_house.add[0].at.ledger;
 }
 
 START_TEST(what_nobody_needs_is_trimmed)
@@ -194,7 +194,7 @@ START_TEST(what_nobody_needs_is_trimmed)
     add_over(4);
     log_house_until(first_is_gone, NULL);
     log_house_until(trimmed, NULL);
-    while (log_house_has_ledger(house.add[0].at.ledger))
+    while (log_house_has_ledger(log_house.add[0].at.ledger))
         sched_yield();
     while (log_house_node_ledgers() != 1)
         sched_yield();
@@ -202,12 +202,12 @@ START_TEST(what_nobody_needs_is_trimmed)
     ck_assert_uint_eq(log_house_got.n, 1);
     ck_assert_int_eq(log_house_got.err, ERR_OK);
     /* All that could tell the index is gone, but for the node. */
-    unsigned before = house.added;
+    unsigned before = log_house.added;
     ck_assert_int_eq(log_house_end(0, false), ERR_OK);
     ck_assert_int_eq(log_house_own(0, false), ERR_OK);
     log_house_add(0, 1);
-    ck_assert_uint_eq(house.add[before].index,
-                      house.add[before - 1].index + house.add[before].add.messages);
+    ck_assert_uint_eq(log_house.add[before].index,
+                      log_house.add[before - 1].index + log_house.add[before].add.messages);
     log_house_close();
 }
 END_TEST
@@ -215,8 +215,8 @@ END_TEST
 static void break_adds(void *ctx)
 {
     (void)ctx;
-    fake_bookie_knobs(house.bookie[0])->on_add = (struct fault){.after = 7, .times = 1};
-    fake_bookie_knobs(house.bookie[0])->add_status = 101;
+    fake_bookie_knobs(log_house.bookie[0])->on_add = (struct fault){.after = 7, .times = 1};
+    fake_bookie_knobs(log_house.bookie[0])->add_status = 101;
 }
 
 START_TEST(a_failed_ledger_ends_and_nothing_is_lost)
@@ -226,8 +226,8 @@ START_TEST(a_failed_ledger_ends_and_nothing_is_lost)
     log_house_call(break_adds, NULL);
     log_house_start(0, 100);
     log_house_until(log_house_answered, NULL);
-    ck_assert_uint_eq(house.confirmed, 100);
-    ck_assert_int_gt(house.add[99].at.ledger, 0);
+    ck_assert_uint_eq(log_house.confirmed, 100);
+    ck_assert_int_gt(log_house.add[99].at.ledger, 0);
     log_house_check(0, 16);
     log_house_close();
 }
@@ -236,8 +236,8 @@ END_TEST
 static void break_the_first_add(void *ctx)
 {
     (void)ctx;
-    fake_bookie_knobs(house.bookie[0])->on_add = (struct fault){.times = 1};
-    fake_bookie_knobs(house.bookie[0])->add_status = 101;
+    fake_bookie_knobs(log_house.bookie[0])->on_add = (struct fault){.times = 1};
+    fake_bookie_knobs(log_house.bookie[0])->add_status = 101;
 }
 
 START_TEST(a_ledger_that_came_to_nothing_goes_with_the_next_one)
@@ -246,8 +246,8 @@ START_TEST(a_ledger_that_came_to_nothing_goes_with_the_next_one)
     ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     log_house_call(break_the_first_add, NULL);
     log_house_add(0, 3);
-    ck_assert_uint_eq(house.confirmed, 3);
-    ck_assert_int_gt(house.add[0].at.ledger, 0);
+    ck_assert_uint_eq(log_house.confirmed, 3);
+    ck_assert_int_gt(log_house.add[0].at.ledger, 0);
     while (log_house_has_ledger(0))
         sched_yield();
     ck_assert_uint_eq(log_house_node_ledgers(), 1);
@@ -263,7 +263,7 @@ START_TEST(producers_wait_until_there_are_enough_bookies)
     log_house_start(0, 10);
     log_house_join(1);
     log_house_until(log_house_answered, NULL);
-    ck_assert_uint_eq(house.confirmed, 10);
+    ck_assert_uint_eq(log_house.confirmed, 10);
     log_house_check(0, 100);
     log_house_close();
 }
@@ -276,12 +276,12 @@ START_TEST(what_waits_is_bounded)
     log_house_open_with(0, &conf);
     ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     log_house_start(0, 20);
-    ck_assert_int_eq(house.add[house.added].refused, ERR_BUSY);
-    ck_assert_uint_gt(house.added, 1);
-    ck_assert_uint_lt(house.added, 20);
+    ck_assert_int_eq(log_house.add[log_house.added].refused, ERR_BUSY);
+    ck_assert_uint_gt(log_house.added, 1);
+    ck_assert_uint_lt(log_house.added, 20);
     ck_assert_int_eq(log_house_end(0, false), ERR_OK); /* refuses them */
     log_house_until(log_house_answered, NULL);
-    ck_assert_int_eq(house.add[0].err, ERR_CLOSED);
+    ck_assert_int_eq(log_house.add[0].err, ERR_CLOSED);
     log_house_close();
 }
 END_TEST
@@ -299,13 +299,13 @@ START_TEST(a_property_is_there_for_the_next_owner)
 {
     log_house_open(2);
     ck_assert_int_eq(log_house_own(0, true), ERR_OK);
-    struct order o = {.owner = &house.owner[0]};
+    struct order o = {.owner = &log_house.owner[0]};
     log_house_call(set_it, &o);
     log_house_until(log_house_is_done, &o);
     ck_assert_int_eq(o.err, ERR_OK);
     ck_assert_int_eq(log_house_own(1, false), ERR_OK);
-    ck_assert_str_eq(managed_ledger_property(house.owner[1].ml, "pulsar.topic.epoch"), "3");
-    o = (struct order){.owner = &house.owner[0]};
+    ck_assert_str_eq(managed_ledger_property(log_house.owner[1].ml, "pulsar.topic.epoch"), "3");
+    o = (struct order){.owner = &log_house.owner[0]};
     log_house_call(set_it, &o);
     log_house_until(log_house_is_done, &o);
     ck_assert_int_eq(o.err, ERR_FENCED);
@@ -321,7 +321,7 @@ START_TEST(a_deleted_topic_leaves_nothing)
     ck_assert_int_eq(log_house_end(0, true), ERR_OK);
     int64_t version;
     ck_assert_ptr_null(log_house_node(&version));
-    ck_assert(!log_house_has_ledger(house.add[0].at.ledger));
+    ck_assert(!log_house_has_ledger(log_house.add[0].at.ledger));
     ck_assert_int_eq(log_house_own(0, false), ERR_TOPIC_NOT_FOUND);
     log_house_close();
 }
@@ -349,12 +349,13 @@ START_TEST(a_lost_last_ledger_does_not_close_the_topic)
     ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     log_house_add(0, 5);
     ck_assert_int_eq(log_house_end(0, false), ERR_OK);
-    ledger_remove(house.add[0].at.ledger);
+    ledger_remove(log_house.add[0].at.ledger);
     ck_assert_int_eq(log_house_own(1, false), ERR_OK);
     ck_assert_uint_eq(log_house_node_ledgers(), 1); /* its id is what the next one must be above */
     log_house_add(1, 1);
-    ck_assert(house.add[5].at.ledger > house.add[0].at.ledger);
-    ck_assert_uint_eq(house.add[5].index, house.add[4].index + house.add[5].add.messages);
+    ck_assert(log_house.add[5].at.ledger > log_house.add[0].at.ledger);
+    ck_assert_uint_eq(log_house.add[5].index,
+                      log_house.add[4].index + log_house.add[5].add.messages);
     while (log_house_node_ledgers() != 1)
         sched_yield();
     log_house_close();
@@ -375,7 +376,7 @@ START_TEST(a_cancelled_read_is_not_heard_of_again)
     ck_assert_int_eq(log_house_own(0, true), ERR_OK);
     log_house_add(0, 5);
     struct reading *r = mem_new(struct reading);
-    r->ml = house.owner[0].ml;
+    r->ml = log_house.owner[0].ml;
     r->read = (struct ml_read){.from = POSITION_EARLIEST, .max_entries = 10};
     log_house_call(read_and_cancel, r);
     log_house_check(0, 100);
@@ -399,13 +400,13 @@ static void check_only_odd(unsigned who, struct cursor *c, unsigned n)
     ck_assert_int_eq(log_house_got.err, ERR_OK);
     ck_assert_uint_eq(log_house_got.n, n / 2);
     for (unsigned i = 0; i < log_house_got.n; i++)
-        ck_assert_str_eq(log_house_got.text[i], house.add[2 * i + 1].text);
+        ck_assert_str_eq(log_house_got.text[i], log_house.add[2 * i + 1].text);
 }
 
 static bool is_fenced(void *ctx)
 {
     (void)ctx;
-    return house.owner[0].failed == ERR_FENCED;
+    return log_house.owner[0].failed == ERR_FENCED;
 }
 
 START_TEST(a_cursor_leaves_out_what_it_acknowledged_also_for_the_next_owner)
@@ -421,12 +422,12 @@ START_TEST(a_cursor_leaves_out_what_it_acknowledged_also_for_the_next_owner)
         log_house_ack(c, i, ack_one);
     check_only_odd(0, c, 20);
     ck_assert_int_eq(log_house_own(1, false), ERR_OK); /* as after a kill -9 of the first */
-    c = managed_ledger_cursor(house.owner[1].ml, "my/sub");
+    c = managed_ledger_cursor(log_house.owner[1].ml, "my/sub");
     ck_assert_ptr_nonnull(c);
     check_only_odd(1, c, 20);
     ck_assert_int_eq(log_house_end(1, false), ERR_OK);
     ck_assert_int_eq(log_house_own(1, false), ERR_OK); /* and after a clean close */
-    c = managed_ledger_cursor(house.owner[1].ml, "my/sub");
+    c = managed_ledger_cursor(log_house.owner[1].ml, "my/sub");
     check_only_odd(1, c, 20);
     log_house_start(0, 1);
     log_house_until(is_fenced, NULL);
@@ -447,7 +448,7 @@ START_TEST(a_cursor_holds_ledgers_until_it_has_acknowledged_them)
     ck_assert_int_eq(log_house_cursor(0, "late", POSITION_EARLIEST, false, NULL), ERR_OK);
     add_over(4);
     log_house_check(0, 7);
-    log_house_ack(c, house.added - 1, cursor_ack_upto);
+    log_house_ack(c, log_house.added - 1, cursor_ack_upto);
     log_house_check(0, 7); /* the other one still needs them */
     ck_assert_int_eq(log_house_cursor(0, "late", POSITION_EARLIEST, true, NULL), ERR_OK);
     log_house_until(first_is_gone, NULL);
@@ -455,8 +456,8 @@ START_TEST(a_cursor_holds_ledgers_until_it_has_acknowledged_them)
     ck_assert_int_eq(log_house_cursor(0, "late", POSITION_EARLIEST, true, NULL),
                      ERR_SUBSCRIPTION_NOT_FOUND);
     ck_assert_int_eq(log_house_own(1, false), ERR_OK);
-    ck_assert_ptr_nonnull(managed_ledger_cursor(house.owner[1].ml, "s"));
-    ck_assert_ptr_null(managed_ledger_cursor(house.owner[1].ml, "late"));
+    ck_assert_ptr_nonnull(managed_ledger_cursor(log_house.owner[1].ml, "s"));
+    ck_assert_ptr_null(managed_ledger_cursor(log_house.owner[1].ml, "late"));
     log_house_start(0, 1);
     log_house_until(is_fenced, NULL);
     log_house_close();
