@@ -1,4 +1,4 @@
-/* log_house.h - a log_house for managed ledgers: one loop, a store, fake bookies, and brokers'
+/* log_house.h - a house for managed ledgers: one loop, a store, fake bookies, and brokers'
  * parts.
  *
  * The test's own thread asks and waits; what happens, happens on the loop.
