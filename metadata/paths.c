@@ -94,7 +94,7 @@ enum err path_local_policies(const char *tenant, const char *ns, char into[META_
 {
     if (!name_is_entity(tenant) || !name_is_entity(ns))
         return ERR_INVALID_NAME;
-    return print(into, "/admin/local-policies/%s/%s", tenant, ns);
+    return print(into, PATH_LOCAL_POLICIES "%s/%s", tenant, ns);
 }
 
 enum err path_tenant(const char *tenant, char into[META_KEY_MAX])

@@ -27,6 +27,10 @@
 #define PATH_PRODUCER_COUNTER "/counters/producer-name"
 #define PATH_CLUSTERS         "/admin/clusters/"
 #define PATH_POLICIES         "/admin/policies/"
+#define PATH_LOCAL_POLICIES   "/admin/local-policies/"
+#define PATH_BROKERS          "/lgm/brokers/" /* <id>: held by a broker that is alive */
+#define PATH_LOAD_BROKERS     "/loadbalance/brokers/" /* the same where Pulsar's tools look */
+#define PATH_OWNED            "/lgm/own/" /* <tenant>/<namespace>/<range>: who serves it */
 
 /* Pulsar's topic name in its parts; strings live in the struct's owner's memory. */
 struct topic_name {
