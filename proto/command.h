@@ -18,7 +18,7 @@
 MUST_CHECK enum err command_unpack(const ProtobufCMessageDescriptor *type, struct view bytes,
                                    struct arena *arena, ProtobufCMessage **out);
 
-/* A BaseCommand; also refuses one whose sub-message for its type is missing, or of no known type. */
+/* A BaseCommand; also refuses one of no known type, or without the sub-message of its type. */
 MUST_CHECK enum err command_read(struct view bytes, struct arena *arena,
                                  Pulsar__Proto__BaseCommand **out);
 const char *command_name(int type); /* "SEND"; "UNKNOWN" */
