@@ -14,7 +14,7 @@ ROUNDS ?= 30
 ARGS ?=
 
 PACKAGES = libevent libevent_pthreads libevent_openssl libprotobuf-c rocksdb libzstd liblz4 \
-	libisal json-c openssl zlib
+	libisal json-c openssl zlib libnghttp2
 WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wimplicit-fallthrough -Wvla -Werror -Wno-variadic-macros
 ifneq (,$(findstring clang,$(CC)))
@@ -136,8 +136,8 @@ fuzz: deps-test
 
 DEPS = gcc libc6-dev make pkg-config libevent-dev libprotobuf-c-dev protobuf-c-compiler librocksdb-dev \
 	libzstd-dev liblz4-dev libsnappy-dev zlib1g-dev libssl-dev libisal-dev libroaring-dev \
-	libjson-c-dev libpcre2-dev uthash-dev
-DEPS_TEST = check python3 python3-venv openssl clang clang-format libclang-rt-14-dev
+	libjson-c-dev libpcre2-dev uthash-dev libnghttp2-dev
+DEPS_TEST = check python3 python3-venv openssl clang clang-format libclang-rt-14-dev etcd-server
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Quiet and offline when everything is there.
 need = missing=""; for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q '^install ok' \
