@@ -54,10 +54,10 @@ static enum err set_double(const struct config_key *k, void *conf, const char *v
     return ERR_OK;
 }
 
-/* Stock files leave numbers empty where the default is meant. */
+/* Stock files leave empty what they do not set. */
 static const char *or_preset(const struct config_key *k, const char *value)
 {
-    return *value || k->type == CONFIG_STRING || !k->preset ? value : k->preset;
+    return *value || !k->preset ? value : k->preset;
 }
 
 /* ERR_MALFORMED: not of its type; ERR_TOO_BIG: outside its range. */
@@ -110,13 +110,12 @@ static enum err refused(const struct config_key *k, const char *value, const cha
     return ERR_BAD_CONFIG;
 }
 
-static bool same_value(const struct config_key *k, const char *a, const char *b)
+/* Spelled differently is the same: False, 10.0. */
+static bool same_value(const char *a, const char *b)
 {
     double x, y;
-    if (k->type == CONFIG_STRING)
-        return strcmp(a, b) == 0;
-    if (k->type == CONFIG_BOOL)
-        return strcasecmp(a, b) == 0;
+    if (strcasecmp(a, b) == 0)
+        return true;
     return parse_double(a, &x) == ERR_OK && parse_double(b, &y) == ERR_OK && !(x < y) && !(x > y);
 }
 
@@ -124,11 +123,12 @@ static bool same_value(const struct config_key *k, const char *a, const char *b)
 static enum err promise(const struct config_key *k, const char *value, const char *where)
 {
     const char *preset = k->preset ? k->preset : "";
-    if (same_value(k, or_preset(k, value), preset))
+    if (same_value(or_preset(k, value), preset))
         return ERR_OK;
-    if (k->class == CONFIG_IGNORED) {
-        log_event(LOG_INFO, "config.ignored", F_STR("where", where), F_STR("key", k->name),
-                  F_STR("value", value), F_STR("reason", k->what));
+    if (k->class != CONFIG_REFUSED) {
+        log_event(k->class == CONFIG_ABSENT ? LOG_WARN : LOG_INFO, "config.ignored",
+                  F_STR("where", where), F_STR("key", k->name), F_STR("value", value),
+                  F_STR("reason", k->what));
         return ERR_OK;
     }
     log_event(LOG_ERROR, "config.refused", F_STR("where", where), F_STR("key", k->name),
@@ -266,24 +266,89 @@ void config_drop(const struct config_table *t, void *conf)
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
-static const char *class_name(const struct config_key *k)
+static const char *when_of(const struct config_key *k)
 {
-    static const char *const names[] = {[CONFIG_LIVE] = "live",
-                                        [CONFIG_RESTART] = "restart",
-                                        [CONFIG_IGNORED] = "ignored",
-                                        [CONFIG_REFUSED] = "refused"};
-    return names[k->class];
+    return k->class == CONFIG_LIVE ? "live" : "restart";
+}
+
+static const char *preset_of(const struct config_key *k)
+{
+    return k->preset ? k->preset : "";
+}
+
+/* The first of its class with its reason: it speaks for all of them. */
+static bool is_first(const struct config_table *t, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (t->keys[j].class == t->keys[i].class && strcmp(t->keys[j].what, t->keys[i].what) == 0)
+            return false;
+    return true;
+}
+
+/* Reasons in the table's order, each with its keys. */
+static void describe_class(const struct config_table *t, FILE *out, enum config_class class,
+                           void (*describe)(const struct config_table *t, size_t first, FILE *out))
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->keys[i].class == class && is_first(t, i))
+            describe(t, i, out);
+}
+
+static void list_keys(const struct config_table *t, size_t first, FILE *out)
+{
+    const struct config_key *k = &t->keys[first];
+    fprintf(out, "# %s\n", k->what);
+    for (size_t i = first; i < t->n; i++)
+        if (t->keys[i].class == k->class && strcmp(t->keys[i].what, k->what) == 0)
+            fprintf(out, "#   %s=%s\n", t->keys[i].name, preset_of(&t->keys[i]));
+    fprintf(out, "\n");
 }
 
 void config_describe(const struct config_table *t, FILE *out)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct config_key *k = &t->keys[i];
+        if (!has_member(k))
+            continue;
         char *allowed = range_of(k);
-        fprintf(out, "# %s\n# %s; %s\n%s=%s\n\n", k->what, allowed, class_name(k), k->name,
-                k->preset ? k->preset : "");
+        fprintf(out, "# %s\n# %s; %s\n%s=%s\n\n", k->what, allowed, when_of(k), k->name,
+                preset_of(k));
         mem_free(allowed);
     }
+    fprintf(out, "#### refused when set to anything but this\n\n");
+    describe_class(t, out, CONFIG_REFUSED, list_keys);
+    fprintf(out, "#### not given: a warning when set to anything but this\n\n");
+    describe_class(t, out, CONFIG_ABSENT, list_keys);
+    fprintf(out, "#### without effect\n\n");
+    describe_class(t, out, CONFIG_IGNORED, list_keys);
+}
+
+static void markdown_value(const struct config_key *k, FILE *out)
+{
+    const char *tick = *preset_of(k) ? "`" : "";
+    fprintf(out, "%s%s%s", tick, preset_of(k), tick);
+}
+
+static void markdown_row(const struct config_table *t, size_t first, FILE *out)
+{
+    const struct config_key *k = &t->keys[first];
+    const char *between = "| ";
+    for (size_t i = first; i < t->n; i++) {
+        const struct config_key *same = &t->keys[i];
+        if (same->class != k->class || strcmp(same->what, k->what) != 0)
+            continue;
+        fprintf(out, "%s`%s%s%s`", between, same->name, *preset_of(same) ? "=" : "",
+                preset_of(same));
+        between = ", ";
+    }
+    fprintf(out, " | %s |\n", k->what);
+}
+
+static void markdown_class(const struct config_table *t, FILE *out, enum config_class class,
+                           const char *title)
+{
+    fprintf(out, "\n%s\n\n| keys and upstream's defaults | why |\n|---|---|\n", title);
+    describe_class(t, out, class, markdown_row);
 }
 
 void config_describe_markdown(const struct config_table *t, FILE *out)
@@ -291,10 +356,17 @@ void config_describe_markdown(const struct config_table *t, FILE *out)
     fprintf(out, "| key | default | allowed | when | what |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < t->n; i++) {
         const struct config_key *k = &t->keys[i];
+        if (!has_member(k))
+            continue;
         char *allowed = range_of(k);
-        fprintf(out, "| `%s` | %s%s%s | %s | %s | %s |\n", k->name,
-                k->preset && *k->preset ? "`" : "", k->preset ? k->preset : "",
-                k->preset && *k->preset ? "`" : "", allowed, class_name(k), k->what);
+        fprintf(out, "| `%s` | ", k->name);
+        markdown_value(k, out);
+        fprintf(out, " | %s | %s | %s |\n", allowed, when_of(k), k->what);
         mem_free(allowed);
     }
+    markdown_class(t, out, CONFIG_REFUSED,
+                   "Refused: set to anything but their default they stop the start.");
+    markdown_class(t, out, CONFIG_ABSENT,
+                   "Not given: set to anything but their default they are a warning.");
+    markdown_class(t, out, CONFIG_IGNORED, "Without effect:");
 }

@@ -6,10 +6,14 @@
  * Files are `key=value` lines (broker.conf / bookkeeper.conf syntax, # comments); then
  * LGM_key from the environment, then --set key=value, each over the last.
  *
- * An upstream key that has no effect here is listed as IGNORED (a note in the log) or as
- * REFUSED (it promises what we do not give yet: set to other than its default it stops
- * the start).  A key in no table is a warning with the nearest name.  An impossible
- * value is ERR_BAD_CONFIG and a log event with file, line, key and reason.
+ * An upstream key that is no setting here is listed with upstream's default, and matters
+ * when it is set to anything else:
+ *   IGNORED  there is nothing here that it could tune: a note in the log
+ *   ABSENT   it asks for something that is not there: a warning
+ *   REFUSED  it promises security, durability or placement that is not given: no start
+ * A key in no table is a warning with the nearest name.  An impossible value is
+ * ERR_BAD_CONFIG and a log event with file, line, key and reason.  An empty value means the
+ * default, since stock files leave much empty.
  *
  * Memory: strings set by a load are owned by the config struct's tables: config_drop().
  */
@@ -23,14 +27,14 @@
 #include "common/err.h"
 
 enum config_type { CONFIG_BOOL, CONFIG_INT, CONFIG_DOUBLE, CONFIG_STRING };
-enum config_class { CONFIG_LIVE, CONFIG_RESTART, CONFIG_IGNORED, CONFIG_REFUSED };
+enum config_class { CONFIG_LIVE, CONFIG_RESTART, CONFIG_IGNORED, CONFIG_ABSENT, CONFIG_REFUSED };
 
 /* INT members are int64_t, DOUBLE double, BOOL bool, STRING const char *. */
 struct config_key {
     const char *name; /* upstream's */
     enum config_type type;
     enum config_class class;
-    size_t offset;      /* of the member; unused by IGNORED and REFUSED */
+    size_t offset;      /* of the member; unused when there is none */
     const char *preset; /* the default, as text */
     double min, max;    /* numbers only */
     const char *what;

@@ -25,6 +25,8 @@ static const struct config_key keys[] = {
     {"advertisedAddress", CONFIG_STRING, CONFIG_RESTART, AT(none), NULL, 0, 0, "told to others"},
     {"gcWaitTime", CONFIG_INT, CONFIG_IGNORED, 0, "1000", 0, 0, "there is no such collector"},
     {"tlsEnabled", CONFIG_BOOL, CONFIG_REFUSED, 0, "false", 0, 0, "TLS is not given yet"},
+    {"webSocketServiceEnabled", CONFIG_STRING, CONFIG_ABSENT, 0, "false", 0, 0, "no WebSocket"},
+    {"pageLimit", CONFIG_STRING, CONFIG_IGNORED, 0, "-1", 0, 0, "there is no such collector"},
 };
 static const char *const aliases[] = {"journalDirectory", "journalDirectories", NULL};
 static const struct config_table table = {keys, sizeof keys / sizeof *keys, aliases};
@@ -147,6 +149,29 @@ START_TEST(a_promise_we_do_not_keep_stops_the_start)
     ck_assert_str_eq(log, "");
     ck_assert_int_eq(set("gcWaitTime=5", &log), ERR_OK);
     expect_said(log, "INFO config.ignored where=--set key=gcWaitTime");
+    ck_assert_int_eq(set("webSocketServiceEnabled=FALSE", &log), ERR_OK);
+    ck_assert_str_eq(log, "");
+    ck_assert_int_eq(set("webSocketServiceEnabled=true", &log), ERR_OK);
+    expect_said(log, "WARN config.ignored where=--set key=webSocketServiceEnabled value=true "
+                     "reason=\"no WebSocket\"");
+    config_drop(&table, &conf);
+}
+END_TEST
+
+START_TEST(an_empty_value_is_the_default)
+{
+    const char *log;
+    defaults();
+    ck_assert_int_eq(set("bookiePort=1", &log), ERR_OK);
+    ck_assert_int_eq(load("bookiePort=\njournalSyncData=\njournalDirectories=\nadvertisedAddress=\n"
+                          "pageLimit=\n",
+                          &log),
+                     ERR_OK);
+    ck_assert_str_eq(log, "");
+    ck_assert_int_eq(conf.port, 3181);
+    ck_assert(conf.sync);
+    ck_assert_str_eq(conf.dirs, "data/journal");
+    ck_assert_str_eq(conf.none, "");
     config_drop(&table, &conf);
 }
 END_TEST
@@ -189,11 +214,15 @@ START_TEST(every_key_is_described)
     fclose(out);
     expect_said(text, "# port of the protocol\n# 0..65535; restart\nbookiePort=3181\n\n");
     expect_said(text, "# told to others\n# a text; restart\nadvertisedAddress=\n\n");
+    expect_said(text, "# there is no such collector\n#   gcWaitTime=1000\n#   pageLimit=-1\n\n");
     out = fmemopen(text, sizeof text, "w");
     config_describe_markdown(&table, out);
     fclose(out);
     expect_said(text, "| `diskUsageThreshold` | `0.95` | 0..1 | live | then read-only |\n");
     expect_said(text, "| `advertisedAddress` |  | a text | restart | told to others |\n");
+    expect_said(text, "| `tlsEnabled=false` | TLS is not given yet |\n");
+    expect_said(text, "| `webSocketServiceEnabled=false` | no WebSocket |\n");
+    expect_said(text, "| `gcWaitTime=1000`, `pageLimit=-1` | there is no such collector |\n");
 }
 END_TEST
 
@@ -205,6 +234,7 @@ int main(void)
                                    SUITE_CASE(an_impossible_value_names_file_line_key_and_range),
                                    SUITE_CASE(an_unknown_key_is_a_warning_with_the_nearest),
                                    SUITE_CASE(a_promise_we_do_not_keep_stops_the_start),
+                                   SUITE_CASE(an_empty_value_is_the_default),
                                    SUITE_CASE(the_environment_comes_over_the_file),
                                    SUITE_CASE(a_file_that_is_not_there_is_named),
                                    SUITE_CASE(every_key_is_described),
