@@ -1,10 +1,9 @@
 #include "client/attach.h"
 
 #include <assert.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "client/server_error.h"
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/rng.h"
 
@@ -38,6 +37,8 @@ static struct attach *attach_of(struct link_user *u)
 
 static void let_go(struct attach *a)
 {
+    if (a->state == ATTACH_OPENING && a->request.link && a->user.link)
+        a->ops->abandon(a, a->user.link);
     link_forget(&a->request);
     link_leave(&a->user);
     loop_cancel(a->env->home, &a->retry);
@@ -46,8 +47,9 @@ static void let_go(struct attach *a)
 static void fail(struct attach *a, enum err err, const char *text)
 {
     let_go(a);
+    loop_cancel(a->env->home, &a->give_up);
     become(a, ATTACH_ENDED);
-    a->ops->failed(a, err, text ? text : err_text(err));
+    a->ops->failed(a, err, text);
 }
 
 /* Between half and the whole of the step, so that a thousand clients of a broker that died do not
@@ -55,6 +57,8 @@ static void fail(struct attach *a, enum err err, const char *text)
 static void wait_and_retry(struct attach *a)
 {
     uint64_t seed = loop_clock() ^ (uint64_t)(uintptr_t)a;
+    if (a->state == ATTACH_READY && loop_now(a->env->home) - a->ready_us > a->backoff_us)
+        a->backoff_us = BACKOFF_FIRST_US;
     uint64_t half = a->backoff_us / 2;
     let_go(a);
     become(a, ATTACH_WAITING);
@@ -62,19 +66,32 @@ static void wait_and_retry(struct attach *a)
     a->backoff_us = a->backoff_us * 2 > BACKOFF_MAX_US ? BACKOFF_MAX_US : a->backoff_us * 2;
 }
 
+/* A broker with too much to do is not asked again for what nobody has yet: whoever started us may
+ * decide to. */
 static bool ends_it(const struct attach *a, enum err err)
 {
     if (a->was_ready)
         return err == ERR_FENCED || err == ERR_TERMINATED || err == ERR_TOPIC_NOT_FOUND;
-    return !err_is_worth_retrying(err) || loop_now(a->env->home) >= a->give_up_us;
+    return err == ERR_BUSY || !err_is_worth_retrying(err);
 }
 
 static void failed_once(struct attach *a, enum err err, const char *text)
 {
+    a->last_err = err;
+    snprintf(a->why, sizeof a->why, "%s", text && *text ? text : err_text(err));
     if (ends_it(a, err))
-        fail(a, err, text);
+        fail(a, err, a->why);
     else
         wait_and_retry(a);
+}
+
+static void give_up(struct timer *t)
+{
+    struct attach *a = container_of(t, struct attach, give_up);
+    if (a->last_err)
+        fail(a, a->last_err, a->why);
+    else
+        fail(a, ERR_TIMEOUT, "the broker did not answer in time");
 }
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
@@ -162,13 +179,16 @@ static void opened(struct link_request *r, enum err err, const char *text,
                    const Pulsar__Proto__BaseCommand *reply)
 {
     struct attach *a = container_of(r, struct attach, request);
+    if (err == ERR_TIMEOUT && !reply)
+        a->ops->abandon(a, a->user.link);
     if (err) {
         failed_once(a, err, text);
         return;
     }
     become(a, ATTACH_READY);
     a->was_ready = true;
-    a->backoff_us = BACKOFF_FIRST_US;
+    a->ready_us = loop_now(a->env->home);
+    loop_cancel(a->env->home, &a->give_up);
     a->ops->opened(a, reply);
 }
 
@@ -192,17 +212,13 @@ static void on_command(struct link_user *u, const Pulsar__Proto__BaseCommand *cm
         a->ops->command(a, cmd, f, bytes);
 }
 
-static void on_lost(struct link_user *u, enum err err)
+static void on_lost(struct link_user *u, const char *why)
 {
     struct attach *a = attach_of(u);
-    if (a->state == ATTACH_WAITING || a->state == ATTACH_ENDED)
-        return;
-    if (a->state != ATTACH_READY) {
-        failed_once(a, err_is_worth_retrying(err) ? err : ERR_IO, "the connection was lost");
-        return;
-    }
-    wait_and_retry(a);
-    a->ops->lost(a);
+    if (a->state == ATTACH_READY)
+        attach_again(a);
+    else
+        failed_once(a, ERR_CLOSED, why);
 }
 
 static const struct link_user_ops user_ops = {
@@ -218,7 +234,8 @@ void attach_start(struct attach *a, const struct attach_ops *ops, struct link_en
     a->user.id = user_id;
     a->retry.run = retry;
     a->backoff_us = BACKOFF_FIRST_US;
-    a->give_up_us = loop_now(env->home) + env->timeout_us;
+    a->give_up.run = give_up;
+    loop_after(env->home, &a->give_up, env->timeout_us);
     begin(a);
 }
 
@@ -230,10 +247,17 @@ void attach_again(struct attach *a)
     a->ops->lost(a);
 }
 
+void attach_out_of_step(struct attach *a, const char *why)
+{
+    if (attach_link(a))
+        link_break(a->user.link, why);
+}
+
 void attach_end(struct attach *a)
 {
     if (a->state != ATTACH_ENDED) {
         let_go(a);
+        loop_cancel(a->env->home, &a->give_up);
         become(a, ATTACH_ENDED);
     }
     mem_free(a->host);

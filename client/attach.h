@@ -6,6 +6,7 @@
  *
  * Before it was READY once, an error that retrying cannot mend, or the operation timeout,
  * ends it; afterwards only an error that says so (fenced, terminated, no such topic ...).
+ * The backoff grows until the attachment has lasted longer than it.
  *
  * Memory:  embedded in its owner, which is freed a loop round after attach_end().
  * Threads: the client's loop.
@@ -23,6 +24,8 @@ struct attach_ops {
      * &a->request). */
     void (*open)(struct attach *a, uint64_t request_id);
     void (*opened)(struct attach *a, const Pulsar__Proto__BaseCommand *reply);
+    /* What open() asked for is not wanted any more, and the broker may have it: close it there. */
+    void (*abandon)(struct attach *a, struct link *link);
     void (*command)(struct attach *a, const Pulsar__Proto__BaseCommand *cmd, const struct frame *f,
                     struct slice bytes);
     void (*lost)(struct attach *a); /* was READY and is not any more */
@@ -49,9 +52,11 @@ struct attach {
     struct link_user user;
     struct link_request request;
     struct timer retry;
-    uint64_t backoff_us;
-    uint64_t give_up_us; /* of the first opening */
-    unsigned next_host;  /* of the service url's */
+    uint64_t backoff_us, ready_us; /* since when it is READY */
+    struct timer give_up;          /* of the first opening */
+    enum err last_err;             /* what went wrong last, */
+    char why[256];                 /* and in words */
+    unsigned next_host;            /* of the service url's */
     unsigned redirects;
     char *host; /* the owner's, while JOINING and later */
     uint16_t port;
@@ -62,8 +67,11 @@ struct attach {
 void attach_start(struct attach *a, const struct attach_ops *ops, struct link_env *env,
                   const struct service_url *service, const char *topic, int user_kind,
                   uint64_t user_id);
-void attach_again(struct attach *a); /* the broker sent us away, or something is out of step */
-void attach_end(struct attach *a);   /* no callback follows */
+void attach_again(struct attach *a); /* the broker sent us away */
+/* The two sides do not agree on what was said: a new connection, as no answer to what went over
+ * this one means anything any more. */
+void attach_out_of_step(struct attach *a, const char *why);
+void attach_end(struct attach *a); /* no callback follows */
 
 static inline struct link *attach_link(const struct attach *a)
 {

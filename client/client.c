@@ -3,7 +3,7 @@
 #include "client/client_private.h"
 #include "common/mem.h"
 
-enum { OPERATION_TIMEOUT_US = 30 * 1000 * 1000 };
+enum { OPERATION_TIMEOUT_US = 30 * 1000 * 1000, KEEP_ALIVE_US = 30 * 1000 * 1000 };
 
 enum err client_open(struct client **out, struct loop *home, const struct client_conf *conf)
 {
@@ -19,7 +19,10 @@ enum err client_open(struct client **out, struct loop *home, const struct client
     struct client *c = mem_new(struct client);
     c->home = home;
     c->service = service;
-    link_env_init(&c->links, home, service.tls ? conf->tls : NULL, timeout);
+    list_init(&c->producers);
+    list_init(&c->consumers);
+    link_env_init(&c->links, home, service.tls ? conf->tls : NULL, timeout,
+                  conf->keep_alive_us ? conf->keep_alive_us : KEEP_ALIVE_US);
     *out = c;
     return ERR_OK;
 }
@@ -28,6 +31,8 @@ void client_close(struct client **c)
 {
     if (!*c)
         return;
+    producers_end(*c);
+    consumers_end(*c);
     link_env_close(&(*c)->links);
     service_url_drop(&(*c)->service);
     mem_free(*c);

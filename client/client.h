@@ -32,11 +32,14 @@ struct client_conf {
     const char *url;               /* pulsar://host:port[,host:port...] or pulsar+ssl:// */
     struct tls *tls;               /* for pulsar+ssl */
     uint64_t operation_timeout_us; /* lookups, creations; 0: 30 s */
+    uint64_t keep_alive_us;        /* a silent broker is given up after twice as long; 0: 30 s */
 };
 
 MUST_CHECK enum err client_open(struct client **out, struct loop *home,
                                 const struct client_conf *conf); /* ERR_MALFORMED: the url */
-void client_close(struct client **c); /* after its producers and consumers */
+/* Producers and consumers that are still open end with it: what is pending is told ERR_CLOSED
+ * before it returns, their pointers are void.  Their memory goes in the loop's next round. */
+void client_close(struct client **c);
 
 struct message_id {
     int64_t ledger, entry;
@@ -60,19 +63,20 @@ struct producer_conf {
     uint64_t batch_delay_us;  /* 0: 1 ms */
     unsigned pending_max;     /* 0: 1,000 */
     size_t pending_bytes;     /* 0: 64 MiB */
-    uint64_t send_timeout_us; /* 0: none: it waits for as long as it takes */
+    uint64_t send_timeout_us; /* of each message; 0: none: it waits for as long as it takes */
     bool chunking;            /* messages over the broker's limit go in pieces */
     void (*ready)(struct producer *p, void *ctx); /* first creation; may be NULL */
-    /* Each time a send is (re)sent after a reconnect, oldest first; may be NULL. */
+    /* Before a send goes out a second time after a reconnect, oldest first; may be NULL.  Nothing
+     * is to be asked of the producer from here. */
     void (*resent)(void *ctx, uint64_t sequence_id);
     void (*failed)(void *ctx, enum err err, const char *text); /* for good; may be NULL */
     void *ctx;
 };
 
 struct send {
-    const void *payload; /* copied by producer_send() */
+    const void *payload; /* copied by producer_send(), as are key and properties */
     size_t len;
-    const char *key; /* NULL: none */
+    const char *key; /* NULL: none; a batch has messages of one key only */
     const struct property *properties;
     unsigned n_properties;
     uint64_t event_time; /* ms; 0: none */
@@ -84,7 +88,8 @@ struct send {
 /* ready() or failed() tells how it went. */
 struct producer *producer_open(struct client *c, const struct producer_conf *conf);
 /* After ready().  s stays put until done().  ERR_BUSY: nothing was taken; ERR_NOT_READY before
- * ready(); ERR_CLOSED after failed(); ERR_TOO_BIG: over the broker's limit and not chunking. */
+ * ready(); ERR_CLOSED after failed(); ERR_TOO_BIG: over the broker's limit and not chunking, or
+ * with key and properties that leave no room for pieces. */
 MUST_CHECK enum err producer_send(struct producer *p, struct send *s);
 void producer_flush(struct producer *p); /* sends the batch that gathers now */
 unsigned producer_pending(const struct producer *p);
@@ -129,12 +134,15 @@ struct consumer_conf {
 struct consumer *consumer_open(struct client *c, const struct consumer_conf *conf);
 /* An entry is acknowledged to the broker once every message of its batch is.  Acks are gathered for
  * at most 10 ms. */
-void consumer_ack(struct consumer *c, struct message_id id);
+void consumer_ack(struct consumer *c, struct message_id id); /* of a batch: one that was handed
+                                                                out since the last reconnect */
 void consumer_ack_upto(struct consumer *c, struct message_id id);
 void consumer_pause(struct consumer *c); /* no more received() until consumer_resume() */
 void consumer_resume(struct consumer *c);
-/* Waits until the acks given so far are with the broker (and answered). */
+/* Waits until the acks given so far are with the broker (and answered).  An error: some were
+ * refused, or the consumer has ended. */
 void consumer_flush(struct consumer *c, void (*done)(void *ctx, enum err err), void *ctx);
+/* Afterwards nothing more is received; close it still. */
 void consumer_unsubscribe(struct consumer *c, void (*done)(void *ctx, enum err err), void *ctx);
 void consumer_close(struct consumer **c, void (*done)(void *ctx), void *ctx);
 

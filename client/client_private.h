@@ -5,6 +5,7 @@
 #include "client/client.h"
 #include "client/link.h"
 #include "client/url.h"
+#include "common/list.h"
 
 struct client {
     struct loop *home;
@@ -12,6 +13,11 @@ struct client {
     struct link_env links;
     uint64_t next_producer;
     uint64_t next_consumer;
+    struct list_node producers, consumers;
 };
+
+/* What client_close() does to those that are still open. */
+void producers_end(struct client *c);
+void consumers_end(struct client *c);
 
 #endif

@@ -11,6 +11,7 @@
 enum {
     QUEUE_SIZE = 1000,
     ACK_DELAY_US = 10 * 1000,
+    ACK_RETRY_US = 100 * 1000,
     ACK_COMMAND_MAX = 1000,
     CLOSE_GRACE_US = 5 * 1000 * 1000,
     PUMP_MAX = 1000, /* messages handed out in one go, so that sockets get their turn */
@@ -34,6 +35,7 @@ struct flush_waiter {
 
 struct consumer {
     struct client *client;
+    struct list_node node; /* in the client's */
     struct consumer_conf conf;
     char *topic, *subscription, *name;
     struct attach attach;
@@ -43,6 +45,7 @@ struct consumer {
     struct list_node waiters;
     bool has_upto;
     struct message_id upto; /* the newest cumulative ack, not sent */
+    enum err ack_err;       /* of acks that were refused since somebody was told */
     struct timer ack_due;
     unsigned used_permits;
     unsigned paused;
@@ -50,8 +53,8 @@ struct consumer {
     struct task pump_task;
     bool pump_posted;
     enum { CONSUMER_OPEN, CONSUMER_CLOSING, CONSUMER_GONE } state;
-    struct link_request end_request; /* UNSUBSCRIBE, CLOSE_CONSUMER */
-    void (*unsubscribed)(void *ctx, enum err err);
+    struct link_request end_request;               /* UNSUBSCRIBE, CLOSE_CONSUMER */
+    void (*unsubscribed)(void *ctx, enum err err); /* NULL: nobody waits */
     void *unsubscribed_ctx;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -87,10 +90,6 @@ static void tell_waiters(struct consumer *c, enum err err)
 static void run_free(struct task *t)
 {
     struct consumer *c = container_of(t, struct consumer, free_task);
-    if (c->pump_posted) {
-        loop_post(c->client->home, t); /* behind the pump that still waits */
-        return;
-    }
     if (c->closed)
         c->closed(c->closed_ctx);
     inbox_drop(&c->inbox);
@@ -101,20 +100,31 @@ static void run_free(struct task *t)
     mem_free(c);
 }
 
+static void tell_unsubscribed(struct consumer *c, enum err err)
+{
+    void (*done)(void *, enum err) = c->unsubscribed;
+    c->unsubscribed = NULL;
+    if (done)
+        done(c->unsubscribed_ctx, err);
+}
+
+/* The free task runs behind a pump that was posted before it. */
 static void finish(struct consumer *c)
 {
     if (c->state == CONSUMER_GONE)
         return;
     c->state = CONSUMER_GONE;
+    list_remove(&c->node);
     link_forget(&c->end_request);
     attach_end(&c->attach);
     loop_cancel(c->client->home, &c->ack_due);
     loop_cancel(c->client->home, &c->close_due);
     while (!list_empty(&c->flights))
         flight_drop(list_entry(c->flights.next, struct ack_flight, node));
-    tell_waiters(c, ERR_CLOSED);
     c->free_task.run = run_free;
     loop_post(c->client->home, &c->free_task);
+    tell_waiters(c, ERR_CLOSED);
+    tell_unsubscribed(c, ERR_CLOSED);
 }
 
 static bool acks_settled(const struct consumer *c)
@@ -129,6 +139,28 @@ static void close_answered(struct link_request *r, enum err err, const char *tex
     finish(container_of(r, struct consumer, end_request));
 }
 
+/* request NULL: nobody waits for the answer. */
+static void call_close(struct consumer *c, struct link *link, uint64_t id,
+                       struct link_request *request)
+{
+    Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
+    Pulsar__Proto__CommandCloseConsumer close = PULSAR__PROTO__COMMAND_CLOSE_CONSUMER__INIT;
+    base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__CLOSE_CONSUMER;
+    base.close_consumer = &close;
+    close.consumer_id = c->attach.user.id;
+    close.request_id = id;
+    if (request)
+        link_call(link, &base, id, request);
+    else
+        link_send(link, command_frame(&base));
+}
+
+static void abandon(struct attach *a, struct link *link)
+{
+    struct consumer *c = consumer_of(a);
+    call_close(c, link, link_next_request(&c->client->links), NULL);
+}
+
 static void close_when_settled(struct consumer *c)
 {
     struct link *link = attach_link(&c->attach);
@@ -136,18 +168,10 @@ static void close_when_settled(struct consumer *c)
         return;
     if (!link) {
         finish(c);
-        return;
+    } else if (acks_settled(c)) {
+        c->end_request.done = close_answered;
+        call_close(c, link, link_next_request(&c->client->links), &c->end_request);
     }
-    if (!acks_settled(c))
-        return;
-    Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
-    Pulsar__Proto__CommandCloseConsumer close = PULSAR__PROTO__COMMAND_CLOSE_CONSUMER__INIT;
-    base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__CLOSE_CONSUMER;
-    base.close_consumer = &close;
-    close.consumer_id = c->attach.user.id;
-    close.request_id = link_next_request(&c->client->links);
-    c->end_request.done = close_answered;
-    link_call(link, &base, close.request_id, &c->end_request);
 }
 
 static void close_overdue(struct timer *t)
@@ -161,7 +185,10 @@ static void settled(struct consumer *c)
 {
     if (!acks_settled(c))
         return;
-    tell_waiters(c, ERR_OK);
+    enum err err = c->ack_err;
+    if (!list_empty(&c->waiters))
+        c->ack_err = ERR_OK;
+    tell_waiters(c, err);
     close_when_settled(c);
 }
 
@@ -183,8 +210,9 @@ static void ack_answered(struct link_request *r, enum err err, const char *text,
             c->upto = f->ids[0];
         }
         if (attach_link(&c->attach))
-            loop_after(c->client->home, &c->ack_due, ACK_DELAY_US);
+            loop_after(c->client->home, &c->ack_due, ACK_RETRY_US);
     } else if (err) {
+        c->ack_err = err;
         log_event(LOG_WARN, "consumer.ack_refused", F_STR("topic", c->topic), F_ERR(err));
     }
     flight_drop(f);
@@ -249,6 +277,8 @@ static void ack_overdue(struct timer *t)
 
 static void acks_due(struct consumer *c)
 {
+    if (c->state == CONSUMER_GONE)
+        return;
     if (acks_gathered(c->acks) >= ACK_COMMAND_MAX)
         send_acks(c);
     else if (!timer_armed(&c->ack_due) && (acks_gathered(c->acks) > 0 || c->has_upto))
@@ -261,15 +291,21 @@ void consumer_ack(struct consumer *c, struct message_id id)
     acks_due(c);
 }
 
+static bool is_after(struct message_id a, struct message_id b)
+{
+    return a.ledger > b.ledger || (a.ledger == b.ledger && a.entry > b.entry);
+}
+
+/* Inside a batch whose rest is not acknowledged: all before the entry.  Where that is in another
+ * ledger we cannot name it, and the next one will. */
 void consumer_ack_upto(struct consumer *c, struct message_id id)
 {
-    /* Inside a batch: all before the entry, and this one like any other. */
-    c->upto = id;
-    if (id.batch_index >= 0) {
-        acks_one(c->acks, id);
-        c->upto.entry = id.entry - 1;
+    if (!acks_upto(c->acks, id))
+        id.entry--;
+    if (id.entry >= 0 && (!c->has_upto || is_after(id, c->upto))) {
+        c->has_upto = true;
+        c->upto = id;
     }
-    c->has_upto = true;
     acks_due(c);
 }
 
@@ -281,6 +317,8 @@ void consumer_flush(struct consumer *c, void (*done)(void *ctx, enum err err), v
     list_push_back(&c->waiters, &w->node);
     send_acks(c);
     settled(c);
+    if (c->attach.state == ATTACH_ENDED)
+        tell_waiters(c, ERR_CLOSED);
 }
 
 /* ---- handing out ----------------------------------------------------------------------------- */
@@ -299,9 +337,10 @@ static void send_flow(struct consumer *c, unsigned permits)
     link_send(link, command_frame(&base));
 }
 
+/* No more than there are: what counts a damaged entry's messages may be damaged too. */
 static void use_permits(struct consumer *c, unsigned n)
 {
-    c->used_permits += n;
+    c->used_permits += n < c->conf.queue_size ? n : c->conf.queue_size;
     if (c->used_permits >= (c->conf.queue_size + 1) / 2) {
         send_flow(c, c->used_permits);
         c->used_permits = 0;
@@ -311,8 +350,8 @@ static void use_permits(struct consumer *c, unsigned n)
 static void hand_out(struct consumer *c, struct inbox_next *next)
 {
     struct received *m = &next->message;
-    if (next->batch_size > 0)
-        acks_expect_batch(c->acks, m->id, next->batch_size, next->batch_wanted);
+    if (next->batch.size > 0)
+        acks_expect_batch(c->acks, m->id, &next->batch);
     if (next->chunk_ids)
         acks_expect_pieces(c->acks, m->id, next->chunk_ids, next->n_chunk_ids);
     m->topic = c->topic;
@@ -418,6 +457,10 @@ static void command(struct attach *a, const Pulsar__Proto__BaseCommand *cmd, con
     struct consumer *c = consumer_of(a);
     (void)f;
     if (cmd->type == PULSAR__PROTO__BASE_COMMAND__TYPE__MESSAGE) {
+        if (c->inbox.n_frames / 2 > c->conf.queue_size) {
+            attach_out_of_step(a, "many more messages than were asked for");
+            return;
+        }
         inbox_put(&c->inbox, slice_share(bytes), cmd->message);
         post_pump(c);
     } else if (cmd->type == PULSAR__PROTO__BASE_COMMAND__TYPE__CLOSE_CONSUMER) {
@@ -430,7 +473,7 @@ static void lost(struct attach *a)
 {
     struct consumer *c = consumer_of(a);
     inbox_clear(&c->inbox);
-    acks_forget_expected(c->acks);
+    acks_forget_batches(c->acks);
     close_when_settled(c);
 }
 
@@ -439,13 +482,17 @@ static void failed(struct attach *a, enum err err, const char *text)
     struct consumer *c = consumer_of(a);
     inbox_clear(&c->inbox);
     tell_waiters(c, err);
-    if (c->conf.failed)
+    if (c->conf.failed && c->state == CONSUMER_OPEN)
         c->conf.failed(c->conf.ctx, err, text);
     close_when_settled(c);
 }
 
-static const struct attach_ops attach_ops = {
-    .open = open_at, .opened = opened, .command = command, .lost = lost, .failed = failed};
+static const struct attach_ops attach_ops = {.open = open_at,
+                                             .opened = opened,
+                                             .abandon = abandon,
+                                             .command = command,
+                                             .lost = lost,
+                                             .failed = failed};
 
 struct consumer *consumer_open(struct client *client, const struct consumer_conf *conf)
 {
@@ -460,6 +507,7 @@ struct consumer *consumer_open(struct client *client, const struct consumer_conf
     inbox_init(&c->inbox);
     list_init(&c->flights);
     list_init(&c->waiters);
+    list_push_back(&client->consumers, &c->node);
     c->ack_due.run = ack_overdue;
     c->close_due.run = close_overdue;
     attach_start(&c->attach, &attach_ops, &client->links, &client->service, c->topic, USER_CONSUMER,
@@ -472,8 +520,10 @@ static void unsubscribe_answered(struct link_request *r, enum err err, const cha
 {
     struct consumer *c = container_of(r, struct consumer, end_request);
     (void)text, (void)reply;
-    if (c->unsubscribed)
-        c->unsubscribed(c->unsubscribed_ctx, err);
+    if (!err)
+        attach_end(&c->attach); /* subscribing again would make it anew */
+    tell_unsubscribed(c, err);
+    close_when_settled(c);
 }
 
 void consumer_unsubscribe(struct consumer *c, void (*done)(void *ctx, enum err err), void *ctx)
@@ -482,7 +532,8 @@ void consumer_unsubscribe(struct consumer *c, void (*done)(void *ctx, enum err e
     Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
     Pulsar__Proto__CommandUnsubscribe u = PULSAR__PROTO__COMMAND_UNSUBSCRIBE__INIT;
     if (!link || c->end_request.link) {
-        done(ctx, ERR_NOT_READY);
+        if (done)
+            done(ctx, ERR_NOT_READY);
         return;
     }
     c->unsubscribed = done;
@@ -499,12 +550,19 @@ void consumer_close(struct consumer **c, void (*done)(void *ctx), void *ctx)
 {
     struct consumer *old = *c;
     *c = NULL;
-    assert(old->state == CONSUMER_OPEN);
-    old->state = CONSUMER_CLOSING;
+    assert(old->state != CONSUMER_CLOSING);
     old->closed = done;
     old->closed_ctx = ctx;
+    if (old->state == CONSUMER_GONE)
+        return; /* the client ends it right now */
+    old->state = CONSUMER_CLOSING;
     loop_after(old->client->home, &old->close_due, CLOSE_GRACE_US);
-    if (old->attach.state != ATTACH_ENDED)
-        send_acks(old);
+    send_acks(old);
     close_when_settled(old);
+}
+
+void consumers_end(struct client *c)
+{
+    while (!list_empty(&c->consumers))
+        finish(list_entry(c->consumers.next, struct consumer, node));
 }

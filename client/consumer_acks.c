@@ -14,7 +14,7 @@ struct expected {
     struct entry_key key;
     unsigned left; /* messages of a batch not acknowledged */
     unsigned size;
-    uint64_t *acked; /* a bit a message; NULL: a large message */
+    uint64_t *todo; /* a bit each; NULL: a large message */
     struct message_id *pieces;
     unsigned n_pieces;
     UT_hash_handle hh;
@@ -42,7 +42,7 @@ static struct expected *find(struct acks *a, struct message_id id)
 static void forget(struct acks *a, struct expected *e)
 {
     HASH_DEL(a->expected, e);
-    mem_free(e->acked);
+    mem_free(e->todo);
     mem_free(e->pieces);
     mem_free(e);
 }
@@ -55,14 +55,18 @@ static struct expected *expect(struct acks *a, struct message_id id)
     return e;
 }
 
-void acks_expect_batch(struct acks *a, struct message_id id, unsigned size, unsigned wanted)
+void acks_expect_batch(struct acks *a, struct message_id id, const struct batch_shape *shape)
 {
-    if (size < 2 || find(a, id))
+    if (find(a, id))
         return;
     struct expected *e = expect(a, id);
-    e->left = wanted;
-    e->size = size;
-    e->acked = mem_alloc((size + 63) / 64 * sizeof(uint64_t));
+    e->size = shape->size;
+    e->todo = mem_alloc((shape->size + 63) / 64 * sizeof(uint64_t));
+    for (unsigned i = 0; i < shape->size; i++)
+        if (batch_wants(shape, i)) {
+            e->todo[i / 64] |= 1ull << (i % 64);
+            e->left++;
+        }
 }
 
 void acks_expect_pieces(struct acks *a, struct message_id last, struct message_id *pieces,
@@ -76,12 +80,13 @@ void acks_expect_pieces(struct acks *a, struct message_id last, struct message_i
     e->n_pieces = n;
 }
 
-void acks_forget_expected(struct acks *a)
+void acks_forget_batches(struct acks *a)
 {
     struct expected *e, *next;
     HASH_ITER(hh, a->expected, e, next)
     {
-        forget(a, e);
+        if (e->todo)
+            forget(a, e);
     }
 }
 
@@ -97,17 +102,23 @@ void acks_put_back(struct acks *a, const struct message_id *ids, unsigned n)
     a->n += n;
 }
 
+static void done_with(struct expected *e, unsigned index)
+{
+    uint64_t bit = 1ull << (index % 64);
+    if (index >= e->size || !(e->todo[index / 64] & bit))
+        return;
+    e->todo[index / 64] &= ~bit;
+    e->left--;
+}
+
 void acks_one(struct acks *a, struct message_id id)
 {
     struct expected *e = find(a, id);
-    if (e && e->acked) {
-        if (id.batch_index < 0 || (unsigned)id.batch_index >= e->size)
+    if (id.batch_index >= 0) {
+        if (!e || !e->todo)
             return;
-        uint64_t *word = &e->acked[id.batch_index / 64], bit = 1ull << (id.batch_index % 64);
-        if (*word & bit)
-            return;
-        *word |= bit;
-        if (--e->left > 0)
+        done_with(e, (unsigned)id.batch_index);
+        if (e->left > 0)
             return;
     }
     if (e)
@@ -115,6 +126,33 @@ void acks_one(struct acks *a, struct message_id id)
     acks_put_back(a, &id, 1);
     if (e)
         forget(a, e);
+}
+
+static bool is_before(const struct entry_key *e, struct message_id id)
+{
+    return e->ledger < id.ledger || (e->ledger == id.ledger && e->entry < id.entry);
+}
+
+bool acks_upto(struct acks *a, struct message_id id)
+{
+    struct expected *e, *next;
+    HASH_ITER(hh, a->expected, e, next)
+    {
+        if (is_before(&e->key, id))
+            forget(a, e);
+    }
+    e = find(a, id);
+    if (id.batch_index >= 0) {
+        if (!e || !e->todo)
+            return false;
+        for (unsigned i = 0; i <= (unsigned)id.batch_index && i < e->size; i++)
+            done_with(e, i);
+        if (e->left > 0)
+            return false;
+    }
+    if (e)
+        forget(a, e);
+    return true;
 }
 
 unsigned acks_gathered(const struct acks *a)
@@ -136,7 +174,11 @@ struct message_id *acks_take(struct acks *a, unsigned max, unsigned *n)
 
 void acks_drop(struct acks **a)
 {
-    acks_forget_expected(*a);
+    struct expected *e, *next;
+    HASH_ITER(hh, (*a)->expected, e, next)
+    {
+        forget(*a, e);
+    }
     mem_free((*a)->ids);
     mem_free(*a);
     *a = NULL;

@@ -52,15 +52,17 @@ static void chunked_drop(struct inbox *b, struct chunked *c)
 {
     list_remove(&c->node);
     b->n_chunked--;
+    b->chunked_bytes -= c->total;
     mem_free(c->uuid);
     mem_free(c->bytes);
     mem_free(c->ids);
     mem_free(c);
 }
 
-static void frame_drop(struct inbox_frame *f)
+static void frame_drop(struct inbox *b, struct inbox_frame *f)
 {
     list_remove(&f->node);
+    b->n_frames--;
     slice_drop(&f->bytes);
     mem_free(f);
 }
@@ -69,7 +71,7 @@ void inbox_clear(struct inbox *b)
 {
     entry_close(b);
     while (!list_empty(&b->frames))
-        frame_drop(list_entry(b->frames.next, struct inbox_frame, node));
+        frame_drop(b, list_entry(b->frames.next, struct inbox_frame, node));
     while (!list_empty(&b->chunked))
         chunked_drop(b, list_entry(b->chunked.next, struct chunked, node));
 }
@@ -94,25 +96,31 @@ void inbox_put(struct inbox *b, struct slice bytes, const Pulsar__Proto__Command
     if (m->n_ack_set > 0)
         memcpy(f->ack_set, m->ack_set, m->n_ack_set * sizeof(int64_t));
     list_push_back(&b->frames, &f->node);
+    b->n_frames++;
 }
 
 /* ---- opening an entry ------------------------------------------------------------------------ */
 
-static enum err open_frame(struct inbox *b, const struct inbox_frame *f, struct view *payload)
+/* *counted: the messages that the broker took this entry for, as far as it can be told. */
+static enum err open_frame(struct inbox *b, const struct inbox_frame *f, struct view *payload,
+                           unsigned *counted)
 {
     struct frame frame;
     struct broker_entry ignored;
     struct view body;
-    struct opened_entry *o = &b->open;
+    struct message_peek peek;
+    ProtobufCMessage *meta;
 
+    *counted = 1;
     TRY(frame_split(slice_view(f->bytes), &frame));
     TRY(broker_entry_read(frame.body, &ignored, &body));
     TRY(frame_split_body(body, &frame));
+    TRY(message_peek(frame.metadata, &peek));
+    *counted = (unsigned)peek.num_messages;
     TRY(frame_check(&frame));
-    ProtobufCMessage *meta;
     TRY(command_unpack(&pulsar__proto__message_metadata__descriptor, frame.metadata, b->arena,
                        &meta));
-    o->meta = (Pulsar__Proto__MessageMetadata *)(void *)meta;
+    b->open.meta = (Pulsar__Proto__MessageMetadata *)(void *)meta;
     *payload = frame.payload;
     return ERR_OK;
 }
@@ -133,31 +141,29 @@ static bool is_piece(const Pulsar__Proto__MessageMetadata *m)
     return m->has_num_chunks_from_msg && m->num_chunks_from_msg > 1;
 }
 
-static void copy_ack_set(struct inbox *b, const struct inbox_frame *f)
+static enum err shape_of(struct inbox *b, const struct inbox_frame *f, struct batch_shape *out)
 {
+    enum { MESSAGE_LEAST = 4 }; /* bytes in a batch */
+    int32_t size = b->open.meta->num_messages_in_batch;
+    if (size < 1 || (size_t)size > b->open.plain.len / MESSAGE_LEAST)
+        return ERR_MALFORMED;
+    *out = (struct batch_shape){.size = (unsigned)size};
     if (f->n_ack_set == 0)
-        return;
+        return ERR_OK;
     int64_t *set = arena_alloc(b->arena, f->n_ack_set * sizeof *set);
     if (!set)
-        return;
+        return ERR_TOO_BIG;
     memcpy(set, f->ack_set, f->n_ack_set * sizeof *set);
-    b->open.ack_set = set;
-    b->open.n_ack_set = f->n_ack_set;
+    out->ack_set = set;
+    out->n_ack_set = f->n_ack_set;
+    return ERR_OK;
 }
 
-static bool wanted(const struct opened_entry *o, int32_t index)
-{
-    size_t word = (size_t)index / 64;
-    if (!o->ack_set)
-        return true;
-    return word < o->n_ack_set && ((uint64_t)o->ack_set[word] >> (index % 64) & 1) != 0;
-}
-
-static unsigned count_wanted(const struct opened_entry *o)
+static unsigned wanted_from(const struct opened_entry *o)
 {
     unsigned n = 0;
-    for (int32_t i = 0; i < o->count; i++)
-        n += wanted(o, i);
+    for (unsigned i = o->index; i < o->shape.size; i++)
+        n += batch_wants(&o->shape, i);
     return n;
 }
 
@@ -174,45 +180,69 @@ static struct chunked *chunked_find(struct inbox *b, const char *uuid)
     return NULL;
 }
 
-static struct chunked *chunked_begin(struct inbox *b, const Pulsar__Proto__MessageMetadata *m)
+static enum err note_id(struct chunked *c, struct message_id id)
 {
-    if (m->total_chunk_msg_size < 0 || m->total_chunk_msg_size > CHUNKED_BYTES_MAX)
-        return NULL;
-    if (b->n_chunked == CHUNKED_MAX)
+    if (c->n_ids == CHUNKED_IDS_MAX)
+        return ERR_TOO_BIG;
+    c->ids = mem_resize(c->ids, (c->n_ids + 1) * sizeof *c->ids);
+    c->ids[c->n_ids++] = id;
+    return ERR_OK;
+}
+
+/* The first piece, of a message that was begun before or not: a producer that lost its connection
+ * sends all of it again.  What came before is acknowledged with the message. */
+static enum err chunked_begin(struct inbox *b, const Pulsar__Proto__MessageMetadata *m,
+                              struct chunked **out)
+{
+    struct chunked *c = *out;
+    size_t total = (size_t)m->total_chunk_msg_size;
+    if (m->total_chunk_msg_size < 0 || total > CHUNKED_BYTES_MAX)
+        return ERR_TOO_BIG;
+    if (c && c->total == total) {
+        c->len = 0;
+        c->next = 0;
+        return ERR_OK;
+    }
+    if (c)
+        chunked_drop(b, c);
+    while (b->n_chunked == CHUNKED_MAX ||
+           (b->n_chunked > 0 && b->chunked_bytes + total > CHUNKED_BYTES_MAX))
         chunked_drop(b, list_entry(b->chunked.next, struct chunked, node));
-    struct chunked *c = mem_new(struct chunked);
+    c = mem_new(struct chunked);
     c->uuid = mem_string(m->uuid);
-    c->total = (size_t)m->total_chunk_msg_size;
+    c->total = total;
     c->bytes = mem_alloc(c->total + 1);
     list_push_back(&b->chunked, &c->node);
     b->n_chunked++;
-    return c;
+    b->chunked_bytes += total;
+    *out = c;
+    return ERR_OK;
 }
 
-/* Adds a piece.  A first piece seen again starts the message anew (it was redelivered). */
+/* A piece that came before, again, adds nothing. */
 static enum err chunked_add(struct inbox *b, const Pulsar__Proto__MessageMetadata *m,
                             struct view piece, struct message_id id, struct chunked **out)
 {
-    struct chunked *c = m->uuid ? chunked_find(b, m->uuid) : NULL;
     if (!m->uuid)
         return ERR_MALFORMED;
-    if (c && m->chunk_id == 0) {
-        chunked_drop(b, c);
-        c = NULL;
-    }
-    if (!c && m->chunk_id == 0)
-        c = chunked_begin(b, m);
+    struct chunked *c = chunked_find(b, m->uuid);
+    if (m->chunk_id == 0)
+        TRY(chunked_begin(b, m, &c));
     if (!c)
-        return m->chunk_id == 0 ? ERR_TOO_BIG : ERR_NOT_FOUND;
-    if (m->chunk_id != c->next || piece.len > c->total - c->len) {
+        return ERR_NOT_FOUND;
+    enum err err = note_id(c, id);
+    bool again = m->chunk_id >= 0 && m->chunk_id < c->next;
+    if (!err && !again && (m->chunk_id != c->next || piece.len > c->total - c->len))
+        err = ERR_MALFORMED;
+    if (err) {
         chunked_drop(b, c);
-        return ERR_MALFORMED;
+        return err;
     }
-    memcpy(c->bytes + c->len, piece.base, piece.len);
-    c->len += piece.len;
-    c->next++;
-    c->ids = mem_resize(c->ids, (c->n_ids + 1) * sizeof *c->ids);
-    c->ids[c->n_ids++] = id;
+    if (!again) {
+        memcpy(c->bytes + c->len, piece.base, piece.len);
+        c->len += piece.len;
+        c->next++;
+    }
     *out = c;
     return ERR_OK;
 }
@@ -243,11 +273,11 @@ static void fill_from_metadata(struct inbox *b, struct received *m)
 }
 
 static void fill_from_single(struct inbox *b, struct received *m,
-                             const Pulsar__Proto__SingleMessageMetadata *s)
+                             const Pulsar__Proto__SingleMessageMetadata *s, unsigned index)
 {
     m->key = s->partition_key;
     m->event_time = s->event_time;
-    m->sequence_id = s->has_sequence_id ? s->sequence_id : m->sequence_id + (uint64_t)b->open.index;
+    m->sequence_id = s->has_sequence_id ? s->sequence_id : m->sequence_id + index;
     m->properties = properties_of(b->single_arena, s->properties, s->n_properties);
     m->n_properties = m->properties ? (unsigned)s->n_properties : 0;
 }
@@ -266,23 +296,22 @@ static enum inbox_result next_of_batch(struct inbox *b, struct inbox_next *out)
     Pulsar__Proto__SingleMessageMetadata *single;
     struct view payload;
 
-    while (o->index < o->count) {
+    while (o->index < o->shape.size) {
         arena_reset(b->single_arena);
         enum err err = batch_next(&o->rest, b->single_arena, &single, &payload);
-        if (err)
+        if (err) {
+            out->permits = wanted_from(o);
             return damaged(b, out, err == ERR_END ? ERR_MALFORMED : err);
-        int32_t index = o->index++;
-        if (!wanted(o, index))
+        }
+        unsigned index = o->index++;
+        if (!batch_wants(&o->shape, index))
             continue;
         fill_from_metadata(b, &out->message);
-        o->index--;
-        fill_from_single(b, &out->message, single);
-        o->index++;
-        out->message.id.batch_index = index;
+        fill_from_single(b, &out->message, single, index);
+        out->message.id.batch_index = (int32_t)index;
         out->message.payload = payload;
         out->permits = 1;
-        out->batch_size = (unsigned)o->count;
-        out->batch_wanted = count_wanted(o);
+        out->batch = o->shape;
         return INBOX_MESSAGE;
     }
     entry_close(b);
@@ -300,7 +329,8 @@ static enum inbox_result next_piece(struct inbox *b, struct view piece, struct i
         entry_close(b);
         return INBOX_PIECE;
     }
-    err = plain_of(b->open.meta, view_of(c->bytes, c->len), &b->open.plain);
+    err = c->len < c->total ? ERR_MALFORMED
+                            : plain_of(b->open.meta, view_of(c->bytes, c->len), &b->open.plain);
     out->chunk_ids = c->ids;
     out->n_chunk_ids = c->n_ids - 1;
     c->ids = NULL;
@@ -309,49 +339,53 @@ static enum inbox_result next_piece(struct inbox *b, struct view piece, struct i
         return damaged(b, out, err);
     fill_from_metadata(b, &out->message);
     out->message.payload = slice_view(b->open.plain);
-    b->open.index = b->open.count = 0; /* closed by the next call */
     return INBOX_MESSAGE;
 }
 
+static enum inbox_result next_whole(struct inbox *b, const struct inbox_frame *f,
+                                    struct view payload, struct inbox_next *out)
+{
+    struct opened_entry *o = &b->open;
+    enum err err = plain_of(o->meta, payload, &o->plain);
+    if (!err && o->meta->has_num_messages_in_batch)
+        err = shape_of(b, f, &o->shape);
+    if (err)
+        return damaged(b, out, err);
+    if (o->shape.size > 0) {
+        o->rest = slice_view(o->plain);
+        out->permits = 0;
+        return next_of_batch(b, out);
+    }
+    fill_from_metadata(b, &out->message);
+    out->message.payload = slice_view(o->plain);
+    return INBOX_MESSAGE;
+}
+
+/* What is opened stays so until the next call: it is what the message handed out looks into. */
 static enum inbox_result open_next(struct inbox *b, struct inbox_next *out)
 {
     struct inbox_frame *f = list_entry(b->frames.next, struct inbox_frame, node);
-    struct opened_entry *o = &b->open;
     struct view payload;
+    enum inbox_result result;
 
-    *o =
+    b->open =
         (struct opened_entry){.active = true, .id = f->id, .redelivery_count = f->redelivery_count};
-    copy_ack_set(b, f);
     arena_reset(b->single_arena);
-    out->permits = 1;
-    enum err err = open_frame(b, f, &payload);
-    enum inbox_result result = INBOX_DAMAGED;
-    if (!err && is_piece(o->meta)) {
+    enum err err = open_frame(b, f, &payload, &out->permits);
+    if (err)
+        result = damaged(b, out, err);
+    else if (is_piece(b->open.meta))
         result = next_piece(b, payload, out);
-    } else {
-        if (!err)
-            err = plain_of(o->meta, payload, &o->plain);
-        if (err) {
-            result = damaged(b, out, err);
-        } else if (o->meta->has_num_messages_in_batch) {
-            o->count = o->meta->num_messages_in_batch;
-            o->rest = slice_view(o->plain);
-            out->permits = 0;
-            result = next_of_batch(b, out);
-        } else {
-            fill_from_metadata(b, &out->message);
-            out->message.payload = slice_view(o->plain);
-            result = INBOX_MESSAGE;
-        }
-    }
-    frame_drop(f);
+    else
+        result = next_whole(b, f, payload, out);
+    frame_drop(b, f);
     return result;
 }
 
 enum inbox_result inbox_next(struct inbox *b, struct inbox_next *out)
 {
     *out = (struct inbox_next){0};
-    if (b->open.active && b->open.index < b->open.count)
+    if (b->open.active && b->open.index < b->open.shape.size)
         return next_of_batch(b, out);
     if (b->open.active)
         entry_close(b);

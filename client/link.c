@@ -1,6 +1,7 @@
 #include "client/link.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/server_error.h"
@@ -9,15 +10,17 @@
 
 enum {
     PROTOCOL_VERSION = 21,
-    KEEP_ALIVE_US = 30 * 1000 * 1000,
+    GREETING_US = 10 * 1000 * 1000, /* to connect, and again to be greeted */
     COMMAND_ARENA = 16 * 1024 * 1024,
-    WRITE_HIGH = 8 * 1024 * 1024,
     FRAME_LIMIT = 64 * 1024 * 1024 + FRAME_PADDING, /* a broker may allow messages of 64 MiB */
+    MAX_MESSAGE_LEAST = 1024,                       /* less is nonsense */
+    PONG_BEHIND_MAX = 1024 * 1024,
 };
 
 struct link {
     struct link_env *env;
-    enum { LINK_GREETING, LINK_READY } state;
+    enum { LINK_DIALLING, LINK_GREETING, LINK_READY, LINK_ENDED } state;
+    bool handling; /* a frame: whoever ends it then leaves the rest to on_frame() */
     char *host;
     uint16_t port;
     struct conn *conn;
@@ -30,9 +33,11 @@ struct link {
     struct list_node node; /* in env->links */
 };
 
-void link_env_init(struct link_env *e, struct loop *home, struct tls *tls, uint64_t timeout_us)
+void link_env_init(struct link_env *e, struct loop *home, struct tls *tls, uint64_t timeout_us,
+                   uint64_t keep_alive_us)
 {
-    *e = (struct link_env){.home = home, .tls = tls, .timeout_us = timeout_us};
+    *e = (struct link_env){
+        .home = home, .tls = tls, .timeout_us = timeout_us, .keep_alive_us = keep_alive_us};
     list_init(&e->links);
 }
 
@@ -46,19 +51,21 @@ size_t link_max_message(const struct link *l)
     return l->max_message;
 }
 
-bool link_is_ready(const struct link *l)
-{
-    return l->state == LINK_READY;
-}
-
+/* While a link tells its users of its end, one of them may still write to it. */
 void link_send(struct link *l, struct slice frame)
 {
-    conn_send(l->conn, frame);
+    if (l->state == LINK_ENDED)
+        slice_drop(&frame);
+    else
+        conn_send(l->conn, frame);
 }
 
 void link_send_chain(struct link *l, struct chain *c)
 {
-    conn_send_chain(l->conn, c);
+    if (l->state == LINK_ENDED)
+        chain_drop(c);
+    else
+        conn_send_chain(l->conn, c);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -83,11 +90,26 @@ static void request_timed_out(struct timer *t)
     r->done(r, ERR_TIMEOUT, "the broker did not answer in time", NULL);
 }
 
+static int reply_to(Pulsar__Proto__BaseCommand__Type command)
+{
+    switch (command) {
+    case PULSAR__PROTO__BASE_COMMAND__TYPE__LOOKUP:
+        return PULSAR__PROTO__BASE_COMMAND__TYPE__LOOKUP_RESPONSE;
+    case PULSAR__PROTO__BASE_COMMAND__TYPE__PRODUCER:
+        return PULSAR__PROTO__BASE_COMMAND__TYPE__PRODUCER_SUCCESS;
+    case PULSAR__PROTO__BASE_COMMAND__TYPE__ACK:
+        return PULSAR__PROTO__BASE_COMMAND__TYPE__ACK_RESPONSE;
+    default:
+        return PULSAR__PROTO__BASE_COMMAND__TYPE__SUCCESS;
+    }
+}
+
 void link_call(struct link *l, const Pulsar__Proto__BaseCommand *cmd, uint64_t id,
                struct link_request *r)
 {
     assert(!r->link);
     r->id = id;
+    r->reply_type = reply_to(cmd->type);
     r->link = l;
     r->deadline = (struct timer){.run = request_timed_out};
     list_push_back(&l->requests, &r->node);
@@ -103,6 +125,10 @@ static void answer(struct link *l, uint64_t id, enum err err, const char *text,
         struct link_request *r = list_entry(node, struct link_request, node);
         if (r->id != id)
             continue;
+        if (!err && (int)reply->type != r->reply_type) {
+            link_break(l, "an answer of another kind than its question");
+            return;
+        }
         request_end(r);
         r->done(r, err, text, reply);
         return;
@@ -119,50 +145,60 @@ static void user_off(struct link_user *u)
 
 static void link_free(struct link *l)
 {
-    loop_cancel(l->env->home, &l->keep_alive);
-    list_remove(&l->node);
     arena_drop(&l->arena);
     mem_free(l->host);
     mem_free(l);
 }
 
-/* Whoever is told may join another link, to the same broker too: this one is out of the
- * list first. */
-static void link_end(struct link *l, enum err err)
+static void link_off(struct link *l)
 {
+    l->state = LINK_ENDED;
+    loop_cancel(l->env->home, &l->keep_alive);
     list_remove(&l->node);
+}
+
+/* Whoever is told may join another link, to the same broker too: this one is out of the list
+ * first.  Users come before requests, so that nobody who hears of a failed request believes to be
+ * attached still. */
+static void link_end(struct link *l, const char *why)
+{
+    link_off(l);
     struct list_node *node;
-    while ((node = list_pop_front(&l->requests))) {
-        struct link_request *r = list_entry(node, struct link_request, node);
-        request_end(r);
-        r->done(r, ERR_CLOSED, "the connection was lost", NULL);
-    }
     while ((node = list_pop_front(&l->users))) {
         struct link_user *u = list_entry(node, struct link_user, node);
         user_off(u);
-        u->ops->lost(u, err);
+        u->ops->lost(u, why);
     }
-    link_free(l);
+    while ((node = list_pop_front(&l->requests))) {
+        struct link_request *r = list_entry(node, struct link_request, node);
+        request_end(r);
+        r->done(r, ERR_CLOSED, why, NULL);
+    }
+    if (!l->handling)
+        link_free(l);
 }
 
 void link_break(struct link *l, const char *why)
 {
+    if (l->state == LINK_ENDED)
+        return;
     log_event(LOG_WARN, "client.link_broken", F_STR("peer", conn_peer(l->conn)),
               F_STR("reason", why));
     conn_close(&l->conn);
-    link_end(l, ERR_CLOSED);
+    link_end(l, why);
+}
+
+static void link_finish(struct link *l)
+{
+    link_off(l);
+    conn_finish(&l->conn);
+    if (!l->handling)
+        link_free(l);
 }
 
 void link_env_close(struct link_env *e)
 {
-    struct list_node *node;
-    while ((node = list_pop_front(&e->links))) {
-        struct link *l = list_entry(node, struct link, node);
-        list_each(&l->requests, r) request_end(list_entry(r, struct link_request, node));
-        list_each(&l->users, u) user_off(list_entry(u, struct link_user, node));
-        conn_finish(&l->conn);
-        link_free(l);
-    }
+    list_each(&e->links, node) link_finish(list_entry(node, struct link, node));
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -187,8 +223,9 @@ static void post_ready(struct link *l, struct link_user *u)
 static void on_connected(struct link *l, const Pulsar__Proto__CommandConnected *c)
 {
     l->state = LINK_READY;
-    if (c->has_max_message_size && c->max_message_size > 0)
+    if (c->has_max_message_size && c->max_message_size >= MAX_MESSAGE_LEAST)
         l->max_message = (size_t)c->max_message_size;
+    loop_after(l->env->home, &l->keep_alive, l->env->keep_alive_us);
     list_each(&l->users, node) post_ready(l, list_entry(node, struct link_user, node));
 }
 
@@ -211,8 +248,12 @@ static void to_user(struct link *l, int kind, uint64_t id, const Pulsar__Proto__
         u->ops->command(u, cmd, f, bytes);
 }
 
+/* What waits to be written tells the broker as well that we live: a peer that pings and does not
+ * read makes nothing grow. */
 static void pong(struct link *l)
 {
+    if (conn_waiting(l->conn) > PONG_BEHIND_MAX)
+        return;
     Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
     Pulsar__Proto__CommandPong pong = PULSAR__PROTO__COMMAND_PONG__INIT;
     base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__PONG;
@@ -257,9 +298,6 @@ static void on_command(struct link *l, const Pulsar__Proto__BaseCommand *c, cons
     if (on_reply(l, c))
         return;
     switch (c->type) {
-    case PULSAR__PROTO__BASE_COMMAND__TYPE__CONNECTED:
-        on_connected(l, c->connected);
-        break;
     case PULSAR__PROTO__BASE_COMMAND__TYPE__PING:
         pong(l);
         break;
@@ -283,13 +321,15 @@ static void on_command(struct link *l, const Pulsar__Proto__BaseCommand *c, cons
     }
 }
 
-/* An ERROR before CONNECTED answers the CONNECT: nobody waits for its request id. */
-static bool refused(struct link *l, const Pulsar__Proto__BaseCommand *c)
+/* Before CONNECTED nothing else is welcome; an ERROR then answers the CONNECT. */
+static void on_greeting(struct link *l, const Pulsar__Proto__BaseCommand *c)
 {
-    if (l->state != LINK_GREETING || c->type != PULSAR__PROTO__BASE_COMMAND__TYPE__ERROR)
-        return false;
-    link_break(l, c->error->message);
-    return true;
+    if (c->type == PULSAR__PROTO__BASE_COMMAND__TYPE__CONNECTED)
+        on_connected(l, c->connected);
+    else if (c->type == PULSAR__PROTO__BASE_COMMAND__TYPE__ERROR)
+        link_break(l, c->error->message);
+    else
+        link_break(l, "the broker did not greet");
 }
 
 static void on_frame(void *ctx, struct slice bytes)
@@ -298,30 +338,30 @@ static void on_frame(void *ctx, struct slice bytes)
     struct frame f;
     Pulsar__Proto__BaseCommand *c;
 
-    l->heard = true;
+    l->heard = l->handling = true;
     enum err err = frame_split(slice_view(bytes), &f);
     if (!err)
         err = command_read(f.command, l->arena, &c);
     if (err)
         link_break(l, err_text(err));
-    else if (!refused(l, c)) {
-        /* The arena goes on living when a command ends its link: take it aside. */
-        struct arena *arena = l->arena;
-        l->arena = NULL;
-        struct link_env *env = l->env;
+    else if (l->state == LINK_GREETING)
+        on_greeting(l, c);
+    else
         on_command(l, c, &f, bytes);
-        bool alive = false;
-        list_each(&env->links, node) alive |= list_entry(node, struct link, node) == l;
-        arena_reset(arena);
-        if (alive)
-            l->arena = arena;
-        else
-            arena_drop(&arena);
-    }
+    l->handling = false;
+    arena_reset(l->arena);
     slice_drop(&bytes);
+    if (l->state == LINK_ENDED)
+        link_free(l);
 }
 
 /* ---- the start of a link --------------------------------------------------------------------- */
+
+/* Less than an operation may take, so that the next host of the url gets its turn. */
+static uint64_t greeting_us(const struct link_env *e)
+{
+    return e->timeout_us < GREETING_US ? e->timeout_us : GREETING_US;
+}
 
 static void on_opened(void *ctx)
 {
@@ -333,32 +373,47 @@ static void on_opened(void *ctx)
     connect.client_version = (char *)(uintptr_t) "LGM-" LGM_VERSION;
     connect.has_protocol_version = true;
     connect.protocol_version = PROTOCOL_VERSION;
+    l->state = LINK_GREETING;
+    loop_after(l->env->home, &l->keep_alive, greeting_us(l->env));
     link_send(l, command_frame(&base));
 }
 
 static void on_closed(void *ctx, enum err why)
 {
     struct link *l = ctx;
+    char text[400];
+    const char *what = l->state == LINK_DIALLING   ? "cannot be reached"
+                       : l->state == LINK_GREETING ? "closed the connection before it greeted"
+                                                   : "closed the connection";
+    snprintf(text, sizeof text, "%s:%u %s (%s)", l->host, l->port, what, err_text(why));
     l->conn = NULL;
-    link_end(l, why);
+    link_end(l, text);
+}
+
+static void ping(struct link *l)
+{
+    Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
+    Pulsar__Proto__CommandPing ping = PULSAR__PROTO__COMMAND_PING__INIT;
+    base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__PING;
+    base.ping = &ping;
+    link_send(l, command_frame(&base));
 }
 
 /* Silence over a whole interval, though a ping asked for an answer: the broker is gone. */
 static void keep_alive(struct timer *t)
 {
     struct link *l = container_of(t, struct link, keep_alive);
-    if (!l->heard) {
-        link_break(l, "no answer to a ping");
-        return;
+    if (l->state != LINK_READY) {
+        link_break(l, "the broker did not greet in time");
+    } else if (!l->heard) {
+        link_break(l, "the broker does not answer a ping");
+    } else if (list_empty(&l->users) && list_empty(&l->requests)) {
+        link_finish(l);
+    } else {
+        l->heard = false;
+        ping(l);
+        loop_after(l->env->home, t, l->env->keep_alive_us);
     }
-    l->heard = false;
-    Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
-    Pulsar__Proto__CommandPing ping = PULSAR__PROTO__COMMAND_PING__INIT;
-    base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__PING;
-    base.ping = &ping;
-    if (l->state == LINK_READY)
-        link_send(l, command_frame(&base));
-    loop_after(l->env->home, t, KEEP_ALIVE_US);
 }
 
 static const struct conn_handler handler = {
@@ -368,10 +423,9 @@ static struct link *dial(struct link_env *e, const char *host, uint16_t port)
 {
     struct link *l = mem_new(struct link);
     const struct conn_conf conf = {.frame_max = FRAME_LIMIT,
-                                   .write_high = WRITE_HIGH,
                                    .tls = e->tls,
                                    .tls_name = e->tls ? host : NULL,
-                                   .dial_timeout_us = e->timeout_us};
+                                   .dial_timeout_us = greeting_us(e)};
     l->env = e;
     l->host = mem_string(host);
     l->port = port;
@@ -382,7 +436,6 @@ static struct link *dial(struct link_env *e, const char *host, uint16_t port)
     list_init(&l->requests);
     list_push_back(&e->links, &l->node);
     l->keep_alive.run = keep_alive;
-    loop_after(e->home, &l->keep_alive, KEEP_ALIVE_US);
     l->conn = conn_dial(e->home, host, port, &conf, &handler, l);
     return l;
 }

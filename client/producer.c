@@ -14,12 +14,13 @@ enum {
     BATCH_DELAY_US = 1000,
     PENDING_MAX = 1000,
     PENDING_BYTES = 64 * 1024 * 1024,
-    CHUNK_METADATA = 16 * 1024, /* room for the metadata of each piece */
+    BATCH_PART = 3, /* of the broker's limit: the batch's own metadata has the key again */
     CLOSE_GRACE_US = 5 * 1000 * 1000,
 };
 
 struct producer {
     struct client *client;
+    struct list_node node; /* in the client's */
     struct producer_conf conf;
     char *topic, *wanted_name, *name;
     struct attach attach;
@@ -27,9 +28,10 @@ struct producer {
     uint64_t next_sequence;
     struct batch batch;
     struct timer batch_due;
-    struct list_node ops; /* not acknowledged, in order; those on the wire come first */
+    struct list_node ops; /* not acknowledged, in order; attached: all are on the wire */
     unsigned pending;     /* messages, those in the batch too */
-    size_t pending_bytes;
+    size_t ops_bytes;
+    size_t max_message; /* of the broker that had us last */
     struct timer send_due;
     enum { PRODUCER_OPEN, PRODUCER_CLOSING, PRODUCER_GONE } state;
     struct link_request close_request;
@@ -56,6 +58,7 @@ static void run_free(struct task *t)
     struct producer *p = container_of(t, struct producer, free_task);
     if (p->closed)
         p->closed(p->closed_ctx);
+    batch_drop(&p->batch);
     mem_free(p->topic);
     mem_free(p->wanted_name);
     mem_free(p->name);
@@ -68,12 +71,12 @@ static void finish(struct producer *p)
     if (p->state == PRODUCER_GONE)
         return;
     p->state = PRODUCER_GONE;
+    list_remove(&p->node);
     link_forget(&p->close_request);
     attach_end(&p->attach);
     loop_cancel(home, &p->close_due);
     loop_cancel(home, &p->batch_due);
     loop_cancel(home, &p->send_due);
-    batch_drop(&p->batch);
     p->free_task.run = run_free;
     loop_post(home, &p->free_task);
 }
@@ -90,6 +93,22 @@ static void close_overdue(struct timer *t)
     finish(container_of(t, struct producer, close_due));
 }
 
+/* request NULL: nobody waits for the answer. */
+static void call_close(struct producer *p, struct link *link, uint64_t id,
+                       struct link_request *request)
+{
+    Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
+    Pulsar__Proto__CommandCloseProducer close = PULSAR__PROTO__COMMAND_CLOSE_PRODUCER__INIT;
+    base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__CLOSE_PRODUCER;
+    base.close_producer = &close;
+    close.producer_id = p->attach.user.id;
+    close.request_id = id;
+    if (request)
+        link_call(link, &base, id, request);
+    else
+        link_send(link, command_frame(&base));
+}
+
 /* Closes at the broker once nothing is pending. */
 static void close_when_idle(struct producer *p)
 {
@@ -100,82 +119,109 @@ static void close_when_idle(struct producer *p)
         finish(p);
         return;
     }
-    Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
-    Pulsar__Proto__CommandCloseProducer close = PULSAR__PROTO__COMMAND_CLOSE_PRODUCER__INIT;
-    base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__CLOSE_PRODUCER;
-    base.close_producer = &close;
-    close.producer_id = p->attach.user.id;
-    close.request_id = link_next_request(&p->client->links);
+    uint64_t id = link_next_request(&p->client->links);
     p->close_request.done = close_answered;
-    link_call(link, &base, close.request_id, &p->close_request);
+    call_close(p, link, id, &p->close_request);
     loop_after(p->client->home, &p->close_due, CLOSE_GRACE_US);
 }
 
 /* ---- acknowledgements ------------------------------------------------------------------------ */
 
-static void op_done(struct producer *p, struct op *op, enum err err, struct message_id id)
+static const struct message_id nowhere = {
+    .ledger = -1, .entry = -1, .partition = -1, .batch_index = -1};
+
+static void tell_sends(struct producer *p, const struct op *op, enum err err, struct message_id id)
 {
-    list_remove(&op->node);
     for (unsigned i = 0; i < op->n_sends; i++) {
-        struct send *s = op->sends[i];
         p->pending--;
-        p->pending_bytes -= s->len;
-        id.batch_index = op->highest ? (int32_t)i : -1;
-        s->done(s, err, id);
+        if (op->is_batch && !err)
+            id.batch_index = (int32_t)i;
+        op->sends[i]->done(op->sends[i], err, id);
     }
-    op_drop(&op);
+}
+
+/* The message or batch in front is over: a large one with all its pieces. */
+static void front_done(struct producer *p, enum err err, struct message_id id)
+{
+    bool last = false;
+    while (!last) {
+        struct op *op = op_at(list_pop_front(&p->ops));
+        p->ops_bytes -= op->body.len;
+        last = op->n_sends > 0;
+        tell_sends(p, op, err, id);
+        op_drop(&op);
+    }
+}
+
+/* The one whose answer comes next. */
+static struct op *unanswered(struct producer *p)
+{
+    list_each(&p->ops, node) if (!op_at(node)->acked) return op_at(node);
+    return NULL;
+}
+
+static void keep_op(struct producer *p, struct op *op)
+{
+    op->since_us = loop_now(p->client->home);
+    p->ops_bytes += op->body.len;
+    list_push_back(&p->ops, &op->node);
 }
 
 static void fail_all(struct producer *p, enum err err)
 {
-    struct message_id none = {.ledger = -1, .entry = -1, .partition = -1, .batch_index = -1};
-    if (p->batch.n > 0) {
-        struct op *last = batch_close(&p->batch, p->name ? p->name : "", COMPRESS_NONE);
-        list_push_back(&p->ops, &last->node);
-    }
+    loop_cancel(p->client->home, &p->batch_due);
+    if (p->batch.n > 0)
+        keep_op(p, batch_close(&p->batch, p->name, COMPRESS_NONE));
     while (!list_empty(&p->ops))
-        op_done(p, op_at(p->ops.next), err, none);
+        front_done(p, err, nowhere);
+}
+
+/* Armed while something is pending, for what is in front. */
+static void watch_sends(struct producer *p)
+{
+    if (!p->conf.send_timeout_us || list_empty(&p->ops) || timer_armed(&p->send_due))
+        return;
+    uint64_t due = op_at(p->ops.next)->since_us + p->conf.send_timeout_us;
+    uint64_t now = loop_now(p->client->home);
+    loop_after(p->client->home, &p->send_due, due > now ? due - now : 0);
+}
+
+static bool front_is_overdue(const struct producer *p)
+{
+    return !list_empty(&p->ops) &&
+           op_at(p->ops.next)->since_us + p->conf.send_timeout_us <= loop_now(p->client->home);
 }
 
 static void send_overdue(struct timer *t)
 {
     struct producer *p = container_of(t, struct producer, send_due);
-    log_event(LOG_WARN, "producer.timed_out", F_STR("topic", p->topic),
-              F_U64("pending", p->pending));
-    fail_all(p, ERR_TIMEOUT);
+    while (front_is_overdue(p))
+        front_done(p, ERR_TIMEOUT, nowhere);
+    if (p->state != PRODUCER_GONE)
+        watch_sends(p);
     close_when_idle(p);
-}
-
-/* Armed while something is pending; any receipt starts it anew. */
-static void watch_sends(struct producer *p)
-{
-    if (!p->conf.send_timeout_us || p->state == PRODUCER_GONE)
-        return;
-    if (p->pending > 0)
-        loop_after(p->client->home, &p->send_due, p->conf.send_timeout_us);
-    else
-        loop_cancel(p->client->home, &p->send_due);
 }
 
 static void on_receipt(struct producer *p, const Pulsar__Proto__CommandSendReceipt *r)
 {
-    struct op *head = list_empty(&p->ops) ? NULL : op_at(p->ops.next);
-    if (!head || r->sequence_id < head->sequence_id)
-        return; /* of a send that was resent and acknowledged since */
-    if (r->sequence_id > head->sequence_id || !head->on_wire) {
+    struct op *op = unanswered(p);
+    if (!op || r->sequence_id < op->sequence_id)
+        return; /* of a send that was given up, or resent and acknowledged since */
+    if (r->sequence_id > op->sequence_id) {
         log_event(LOG_WARN, "producer.out_of_step", F_STR("topic", p->topic),
-                  F_U64("expected", head->sequence_id), F_U64("got", r->sequence_id));
-        attach_again(&p->attach);
+                  F_U64("expected", op->sequence_id), F_U64("got", r->sequence_id));
+        attach_out_of_step(&p->attach, "a receipt for a later message than the next");
         return;
     }
-    struct message_id id = {.ledger = -1, .entry = -1, .partition = -1, .batch_index = -1};
+    struct message_id id = nowhere;
     if (r->message_id) {
         id.ledger = (int64_t)r->message_id->ledgerid;
         id.entry = (int64_t)r->message_id->entryid;
         id.partition = r->message_id->partition;
     }
-    op_done(p, head, ERR_OK, id);
-    watch_sends(p);
+    op->acked = true;
+    if (op->n_sends > 0)
+        front_done(p, ERR_OK, id);
     close_when_idle(p);
 }
 
@@ -183,28 +229,36 @@ static void give_up(struct producer *p, enum err err, const char *text)
 {
     attach_end(&p->attach);
     fail_all(p, err);
-    if (p->conf.failed)
+    if (p->conf.failed && p->state == PRODUCER_OPEN)
         p->conf.failed(p->conf.ctx, err, text);
     close_when_idle(p);
 }
 
+static void abandon(struct attach *a, struct link *link)
+{
+    struct producer *p = producer_of(a);
+    call_close(p, link, link_next_request(&p->client->links), NULL);
+}
+
+/* Not allowed: this message for good, those behind it go on.  Everything else may pass: all of it
+ * is sent again, over a new connection. */
 static void on_send_error(struct producer *p, const Pulsar__Proto__CommandSendError *e)
 {
     enum err err = server_error_to_err((int)e->error);
-    struct message_id none = {.ledger = -1, .entry = -1, .partition = -1, .batch_index = -1};
+    const struct op *op = unanswered(p);
 
     log_event(LOG_WARN, "producer.send_refused", F_STR("topic", p->topic),
               F_U64("sequence", e->sequence_id), F_ERR(err), F_STR("text", e->message));
     if (err == ERR_TERMINATED || err == ERR_FENCED) {
+        abandon(&p->attach, p->attach.user.link);
         give_up(p, err, e->message);
-    } else if (err == ERR_NOT_ALLOWED && !list_empty(&p->ops)) {
-        struct op *head = op_at(p->ops.next);
-        uint64_t highest = head->highest ? head->highest : head->sequence_id;
-        if (e->sequence_id == highest)
-            op_done(p, head, err, none); /* this message for good; those behind it go on */
+    } else if (e->error != PULSAR__PROTO__SERVER_ERROR__NotAllowedError) {
+        attach_out_of_step(&p->attach, e->message);
+    } else if (op && (e->sequence_id == op->sequence_id || e->sequence_id == op->highest)) {
+        front_done(p, err, nowhere);
         close_when_idle(p);
-    } else {
-        attach_again(&p->attach);
+    } else if (op && e->sequence_id > op->highest) {
+        attach_out_of_step(&p->attach, "a refusal of a later message than the next");
     }
 }
 
@@ -215,19 +269,30 @@ static void put_on_wire(struct producer *p, struct link *link, struct op *op)
     struct chain frame = {0};
     chain_push(&frame, op_front(op, p->attach.user.id));
     chain_push(&frame, slice_share(op->body));
-    if (op->was_sent && p->conf.resent)
-        for (unsigned i = 0; i < op->n_sends; i++)
-            p->conf.resent(p->conf.ctx, op->sends[i]->sequence_id);
-    op->on_wire = op->was_sent = true;
+    op->was_sent = true;
     link_send_chain(link, &frame);
 }
 
 static void add_op(struct producer *p, struct op *op)
 {
     struct link *link = attach_link(&p->attach);
-    list_push_back(&p->ops, &op->node);
+    keep_op(p, op);
     if (link)
         put_on_wire(p, link, op);
+    watch_sends(p);
+}
+
+/* All of it is told before any of it goes out: who keeps a log has it before the broker can have a
+ * message twice. */
+static void send_all_again(struct producer *p)
+{
+    list_each(&p->ops, node)
+    {
+        const struct op *op = op_at(node);
+        for (unsigned i = 0; i < op->n_sends && op->was_sent && p->conf.resent; i++)
+            p->conf.resent(p->conf.ctx, op->sends[i]->sequence_id);
+    }
+    list_each(&p->ops, node) put_on_wire(p, p->attach.user.link, op_at(node));
 }
 
 void producer_flush(struct producer *p)
@@ -243,30 +308,44 @@ static void batch_overdue(struct timer *t)
     producer_flush(container_of(t, struct producer, batch_due));
 }
 
-static size_t message_limit(const struct producer *p)
+static size_t batch_limit(const struct producer *p)
 {
-    struct link *link = attach_link(&p->attach);
-    return link ? link_max_message(link) : MAX_MESSAGE_SIZE;
+    size_t most = p->max_message / BATCH_PART;
+    return p->conf.batch_bytes < most ? p->conf.batch_bytes : most;
 }
 
-static void gather(struct producer *p, struct send *s)
+static void gather(struct producer *p, struct send *s, size_t cost)
 {
-    if (p->batch.len + s->len > p->conf.batch_bytes)
+    if (p->batch.len + cost > batch_limit(p) || !batch_suits(&p->batch, s))
         producer_flush(p);
     batch_put(&p->batch, s);
-    if (p->batch.n >= p->conf.batch_max || p->batch.len >= p->conf.batch_bytes)
+    if (p->batch.n >= p->conf.batch_max)
         producer_flush(p);
     else if (p->batch.n == 1)
         loop_after(p->client->home, &p->batch_due, p->conf.batch_delay_us);
 }
 
-static void send_pieces(struct producer *p, const struct op_source *from, size_t limit)
+static enum err send_alone(struct producer *p, struct send *s)
 {
+    const struct op_source from = {.producer_name = p->name,
+                                   .sequence_id = s->sequence_id,
+                                   .compression = p->conf.compression,
+                                   .send = s};
     unsigned n;
-    struct op **pieces = op_chunks(from, limit, &n);
+    struct op **ops = op_build(&from, p->max_message, p->conf.chunking, &n);
+    if (!ops)
+        return ERR_TOO_BIG;
+    producer_flush(p);
     for (unsigned i = 0; i < n; i++)
-        add_op(p, pieces[i]);
-    mem_free(pieces);
+        add_op(p, ops[i]);
+    mem_free(ops);
+    return ERR_OK;
+}
+
+static bool is_full(const struct producer *p, size_t more)
+{
+    return p->pending > 0 && (p->pending >= p->conf.pending_max ||
+                              p->ops_bytes + p->batch.len + more > p->conf.pending_bytes);
 }
 
 enum err producer_send(struct producer *p, struct send *s)
@@ -275,30 +354,18 @@ enum err producer_send(struct producer *p, struct send *s)
         return ERR_CLOSED;
     if (!p->name)
         return ERR_NOT_READY;
-    if (p->pending > 0 &&
-        (p->pending >= p->conf.pending_max || p->pending_bytes + s->len > p->conf.pending_bytes))
-        return ERR_BUSY;
-    size_t limit = message_limit(p) - CHUNK_METADATA;
-    if (s->len > limit && !p->conf.chunking && p->conf.compression == COMPRESS_NONE)
+    if (s->len > INT32_MAX)
         return ERR_TOO_BIG;
-    s->sequence_id = p->next_sequence++;
+    if (is_full(p, s->len))
+        return ERR_BUSY;
+    s->sequence_id = p->next_sequence;
+    size_t cost = batch_cost(s);
+    if (p->conf.batching && cost <= batch_limit(p))
+        gather(p, s, cost);
+    else
+        TRY(send_alone(p, s));
+    p->next_sequence++;
     p->pending++;
-    p->pending_bytes += s->len;
-    struct op_source from = {.producer_name = p->name,
-                             .sequence_id = s->sequence_id,
-                             .compression = p->conf.compression,
-                             .send = s};
-    if (p->conf.batching && s->len < p->conf.batch_bytes) {
-        gather(p, s);
-    } else {
-        producer_flush(p);
-        if (s->len > limit && p->conf.chunking)
-            send_pieces(p, &from, limit);
-        else
-            add_op(p, op_single(&from));
-    }
-    if (p->pending == 1)
-        watch_sends(p);
     return ERR_OK;
 }
 
@@ -327,15 +394,12 @@ static void opened(struct attach *a, const Pulsar__Proto__BaseCommand *reply)
     struct producer *p = producer_of(a);
     const Pulsar__Proto__CommandProducerSuccess *s = reply->producer_success;
     bool first = !p->name;
+    p->max_message = link_max_message(a->user.link);
     if (first) {
         p->name = mem_string(s->producer_name);
         p->next_sequence = (uint64_t)(s->last_sequence_id + 1);
     }
-    list_each(&p->ops, node)
-    {
-        op_at(node)->on_wire = false;
-        put_on_wire(p, a->user.link, op_at(node));
-    }
+    send_all_again(p);
     if (first && p->conf.ready)
         p->conf.ready(p, p->conf.ctx);
     close_when_idle(p);
@@ -357,7 +421,7 @@ static void command(struct attach *a, const Pulsar__Proto__BaseCommand *cmd, con
 static void lost(struct attach *a)
 {
     struct producer *p = producer_of(a);
-    list_each(&p->ops, node) op_at(node)->on_wire = false;
+    list_each(&p->ops, node) op_at(node)->acked = false;
     close_when_idle(p);
 }
 
@@ -366,8 +430,12 @@ static void failed(struct attach *a, enum err err, const char *text)
     give_up(producer_of(a), err, text);
 }
 
-static const struct attach_ops attach_ops = {
-    .open = open_at, .opened = opened, .command = command, .lost = lost, .failed = failed};
+static const struct attach_ops attach_ops = {.open = open_at,
+                                             .opened = opened,
+                                             .abandon = abandon,
+                                             .command = command,
+                                             .lost = lost,
+                                             .failed = failed};
 
 static void fill_defaults(struct producer_conf *c)
 {
@@ -386,7 +454,9 @@ struct producer *producer_open(struct client *c, const struct producer_conf *con
     fill_defaults(&p->conf);
     p->topic = mem_string(conf->topic);
     p->wanted_name = conf->name ? mem_string(conf->name) : NULL;
+    p->max_message = MAX_MESSAGE_SIZE;
     list_init(&p->ops);
+    list_push_back(&c->producers, &p->node);
     p->batch_due.run = batch_overdue;
     p->send_due.run = send_overdue;
     p->close_due.run = close_overdue;
@@ -409,11 +479,22 @@ void producer_close(struct producer **p, void (*done)(void *ctx), void *ctx)
 {
     struct producer *old = *p;
     *p = NULL;
-    assert(old->state == PRODUCER_OPEN);
-    old->state = PRODUCER_CLOSING;
+    assert(old->state != PRODUCER_CLOSING);
     old->closed = done;
     old->closed_ctx = ctx;
+    if (old->state == PRODUCER_GONE)
+        return; /* the client ends it right now */
+    old->state = PRODUCER_CLOSING;
     if (old->attach.state != ATTACH_ENDED)
         producer_flush(old);
     close_when_idle(old);
+}
+
+void producers_end(struct client *c)
+{
+    while (!list_empty(&c->producers)) {
+        struct producer *p = list_entry(c->producers.next, struct producer, node);
+        finish(p);
+        fail_all(p, ERR_CLOSED);
+    }
 }

@@ -9,6 +9,11 @@
 
 #define TEXT(s) ((char *)(uintptr_t)(s))
 
+enum {
+    BODY_FRONT = FRAME_MAGIC_SIZE + 4, /* before the metadata */
+    PIECE_LEAST_PART = 4,              /* of what a frame may hold: smaller pieces are refused */
+};
+
 /* protobuf-c wants an array of pointers to the pairs. */
 struct pairs {
     Pulsar__Proto__KeyValue *at;
@@ -45,10 +50,10 @@ static struct op *op_new(uint64_t sequence_id, unsigned messages)
     return op;
 }
 
-static void op_tell(struct op *op, struct send *s)
+static void op_tell(struct op *op, const struct send *s)
 {
     op->sends = mem_alloc(sizeof *op->sends);
-    op->sends[0] = s;
+    op->sends[0] = (struct send *)(uintptr_t)s;
     op->n_sends = 1;
 }
 
@@ -85,50 +90,73 @@ static struct slice squeeze(Pulsar__Proto__MessageMetadata *m, enum compression 
     return packed;
 }
 
-struct op *op_single(const struct op_source *from)
+static struct op *op_of_message(const struct op_source *from)
 {
-    Pulsar__Proto__MessageMetadata m;
-    struct pairs properties = pairs_of(from->send);
     struct op *op = op_new(from->sequence_id, 1);
-
-    fill_metadata(&m, from, &properties);
-    struct slice payload =
-        squeeze(&m, from->compression, view_of(from->send->payload, from->send->len));
-    op->body = message_body(&m, slice_view(payload));
-    op_tell(op, (struct send *)(uintptr_t)from->send);
-    slice_drop(&payload);
-    pairs_drop(&properties);
+    op->highest = from->sequence_id;
     return op;
 }
 
-struct op **op_chunks(const struct op_source *from, size_t limit, unsigned *n)
+static struct op **single(const struct op_source *from, const Pulsar__Proto__MessageMetadata *m,
+                          struct view payload)
+{
+    struct op **all = mem_alloc(sizeof(struct op *));
+    all[0] = op_of_message(from);
+    all[0]->body = message_body(m, payload);
+    op_tell(all[0], from->send);
+    return all;
+}
+
+static struct op **pieces(const struct op_source *from, Pulsar__Proto__MessageMetadata *m,
+                          struct view payload, size_t room, unsigned n)
+{
+    struct op **all = mem_alloc(n * sizeof(struct op *));
+    char *uuid = mem_format("%s-%llu", from->producer_name, (unsigned long long)from->sequence_id);
+    m->uuid = uuid;
+    m->has_num_chunks_from_msg = m->has_total_chunk_msg_size = m->has_chunk_id = true;
+    m->num_chunks_from_msg = (int32_t)n;
+    m->total_chunk_msg_size = (int32_t)payload.len;
+    for (unsigned i = 0; i < n; i++) {
+        size_t at = i * room;
+        m->chunk_id = (int32_t)i;
+        all[i] = op_of_message(from);
+        all[i]->is_chunk = true;
+        all[i]->body = message_body(
+            m, view_of(payload.base + at, payload.len - at < room ? payload.len - at : room));
+    }
+    op_tell(all[n - 1], from->send);
+    mem_free(uuid);
+    return all;
+}
+
+/* What stands around the payload in each piece, at most. */
+static size_t around_piece(const struct op_source *from, const Pulsar__Proto__MessageMetadata *m)
+{
+    enum { UUID_AND_NUMBERS = 80 };
+    return pulsar__proto__message_metadata__get_packed_size(m) + BODY_FRONT +
+           strlen(from->producer_name) + UUID_AND_NUMBERS;
+}
+
+struct op **op_build(const struct op_source *from, size_t max, bool chunking, unsigned *n)
 {
     Pulsar__Proto__MessageMetadata m;
     struct pairs properties = pairs_of(from->send);
+    struct op **all = NULL;
 
     fill_metadata(&m, from, &properties);
     struct slice payload =
         squeeze(&m, from->compression, view_of(from->send->payload, from->send->len));
-    unsigned count = (unsigned)((payload.len + limit - 1) / limit);
-    struct op **all = mem_alloc(count * sizeof(struct op *));
-    char *uuid = mem_format("%s-%llu", from->producer_name, (unsigned long long)from->sequence_id);
-    m.uuid = uuid;
-    m.has_num_chunks_from_msg = m.has_total_chunk_msg_size = m.has_chunk_id = true;
-    m.num_chunks_from_msg = (int32_t)count;
-    m.total_chunk_msg_size = (int32_t)payload.len;
-    for (unsigned i = 0; i < count; i++) {
-        size_t at = i * limit;
-        size_t len = payload.len - at < limit ? payload.len - at : limit;
-        m.chunk_id = (int32_t)i;
-        all[i] = op_new(from->sequence_id, 1);
-        all[i]->is_chunk = true;
-        all[i]->body = message_body(&m, view_of(payload.base + at, len));
+    size_t alone = pulsar__proto__message_metadata__get_packed_size(&m) + BODY_FRONT + payload.len;
+    size_t around = around_piece(from, &m);
+    if (alone <= max) {
+        *n = 1;
+        all = single(from, &m, slice_view(payload));
+    } else if (chunking && around < max - max / PIECE_LEAST_PART) {
+        *n = (unsigned)((payload.len + (max - around) - 1) / (max - around));
+        all = pieces(from, &m, slice_view(payload), max - around, *n);
     }
-    op_tell(all[count - 1], (struct send *)(uintptr_t)from->send);
-    mem_free(uuid);
     slice_drop(&payload);
     pairs_drop(&properties);
-    *n = count;
     return all;
 }
 
@@ -142,6 +170,23 @@ void op_drop(struct op **op)
     *op = NULL;
 }
 
+size_t batch_cost(const struct send *s)
+{
+    enum { FIXED = 64, A_PROPERTY = 24 };
+    size_t cost = FIXED + s->len + (s->key ? strlen(s->key) : 0);
+    for (unsigned i = 0; i < s->n_properties; i++)
+        cost += A_PROPERTY + strlen(s->properties[i].key) + strlen(s->properties[i].value);
+    return cost;
+}
+
+/* A broker sees of a batch one key only, and gives the whole to that key's consumer. */
+bool batch_suits(const struct batch *b, const struct send *s)
+{
+    if (b->n == 0)
+        return true;
+    return b->key && s->key ? strcmp(b->key, s->key) == 0 : !b->key && !s->key;
+}
+
 void batch_put(struct batch *b, struct send *s)
 {
     Pulsar__Proto__SingleMessageMetadata single = PULSAR__PROTO__SINGLE_MESSAGE_METADATA__INIT;
@@ -152,7 +197,7 @@ void batch_put(struct batch *b, struct send *s)
         b->sends = mem_resize(b->sends, b->sends_room * sizeof(struct send *));
     }
     if (b->n == 0)
-        b->first_sequence = s->sequence_id;
+        b->key = s->key ? mem_string(s->key) : NULL;
     single.payload_size = (int32_t)s->len;
     single.partition_key = TEXT(s->key);
     single.n_properties = s->n_properties;
@@ -168,25 +213,26 @@ void batch_put(struct batch *b, struct send *s)
 
 struct op *batch_close(struct batch *b, const char *producer_name, enum compression compression)
 {
-    Pulsar__Proto__MessageMetadata m;
-    static const struct send nothing = {0};
-    struct op_source from = {
-        .producer_name = producer_name, .sequence_id = b->first_sequence, .send = &nothing};
-
     assert(b->n > 0);
+    Pulsar__Proto__MessageMetadata m;
+    const struct send keyed = {.key = b->key};
+    struct op *op = op_new(b->sends[0]->sequence_id, b->n);
+    const struct op_source from = {
+        .producer_name = producer_name, .sequence_id = op->sequence_id, .send = &keyed};
+
+    op->is_batch = true;
+    op->highest = b->sends[b->n - 1]->sequence_id;
     fill_metadata(&m, &from, &(struct pairs){0});
-    uint64_t highest = b->sends[b->n - 1]->sequence_id;
     m.has_num_messages_in_batch = m.has_highest_sequence_id = true;
     m.num_messages_in_batch = (int32_t)b->n;
-    m.highest_sequence_id = highest;
-    m.partition_key = TEXT(b->sends[0]->key);
+    m.highest_sequence_id = op->highest;
     struct slice payload = squeeze(&m, compression, view_of(b->base, b->len));
-    struct op *op = op_new(b->first_sequence, b->n);
-    op->highest = highest;
     op->body = message_body(&m, slice_view(payload));
     op->sends = b->sends;
     op->n_sends = b->n;
     slice_drop(&payload);
+    mem_free(b->key);
+    b->key = NULL;
     b->sends = NULL;
     b->n = b->sends_room = 0;
     b->len = 0;
@@ -197,6 +243,7 @@ void batch_drop(struct batch *b)
 {
     mem_free(b->base);
     mem_free(b->sends);
+    mem_free(b->key);
     *b = (struct batch){0};
 }
 
@@ -210,7 +257,7 @@ struct slice op_front(const struct op *op, uint64_t producer_id)
     send.sequence_id = op->sequence_id;
     send.has_num_messages = op->messages > 1;
     send.num_messages = (int32_t)op->messages;
-    send.has_highest_sequence_id = op->highest != 0;
+    send.has_highest_sequence_id = op->is_batch;
     send.highest_sequence_id = op->highest;
     send.has_is_chunk = op->is_chunk;
     send.is_chunk = op->is_chunk;

@@ -13,12 +13,13 @@ struct op {
     struct list_node node;
     struct slice body; /* from 0x0e01 */
     uint64_t sequence_id;
-    uint64_t highest; /* 0: no batch */
+    uint64_t highest; /* of a batch's; else the same */
     unsigned messages;
-    bool is_chunk;
-    bool on_wire;        /* sent on the present connection */
-    bool was_sent;       /* on some connection */
-    struct send **sends; /* told when this op is acknowledged; none on all but a chunk's last */
+    bool is_batch, is_chunk;
+    bool was_sent;       /* on this connection or another */
+    bool acked;          /* on this connection: a piece whose message is not complete there yet */
+    uint64_t since_us;   /* when it was given to the producer */
+    struct send **sends; /* told when this op is acknowledged; of pieces the last has it */
     unsigned n_sends;
 };
 
@@ -29,9 +30,9 @@ struct op_source {
     enum compression compression;
     const struct send *send;
 };
-struct op *op_single(const struct op_source *from); /* gives */
-/* The pieces of a message, each with at most `limit` bytes of payload; *n of them.  Gives. */
-struct op **op_chunks(const struct op_source *from, size_t limit, unsigned *n);
+/* One op, or *n pieces of a message that would be larger than `max` (of metadata and payload).
+ * NULL: it has no room, in pieces neither.  Gives (mem_free the array). */
+struct op **op_build(const struct op_source *from, size_t max, bool chunking, unsigned *n);
 void op_drop(struct op **op);
 
 /* A batch that gathers. */
@@ -40,9 +41,12 @@ struct batch {
     size_t len, room;
     struct send **sends;
     unsigned n, sends_room;
-    uint64_t first_sequence;
+    char *key; /* of all of them; NULL: none */
 };
-void batch_put(struct batch *b, struct send *s); /* copies the payload */
+/* No less than the message takes in a batch. */
+size_t batch_cost(const struct send *s);
+bool batch_suits(const struct batch *b, const struct send *s); /* by its key */
+void batch_put(struct batch *b, struct send *s);               /* copies the payload */
 /* Gives the op and empties the batch. */
 struct op *batch_close(struct batch *b, const char *producer_name, enum compression compression);
 void batch_drop(struct batch *b);

@@ -36,7 +36,7 @@ START_TEST(a_batch_when_its_last_is)
 {
     struct acks *a = acks_new();
     int64_t got[100];
-    acks_expect_batch(a, id_of(5, 0), 70, 70);
+    acks_expect_batch(a, id_of(5, 0), &(struct batch_shape){.size = 70});
     for (int i = 69; i > 0; i--) {
         acks_one(a, id_of(5, i));
         acks_one(a, id_of(5, i)); /* twice does not count twice */
@@ -53,8 +53,11 @@ END_TEST
 
 START_TEST(a_batch_partly_acknowledged_before)
 {
+    const int64_t three_and_nine = 1 << 3 | 1 << 9;
     struct acks *a = acks_new();
-    acks_expect_batch(a, id_of(5, 3), 10, 2);
+    acks_expect_batch(
+        a, id_of(5, 3),
+        &(struct batch_shape){.size = 10, .ack_set = &three_and_nine, .n_ack_set = 1});
     acks_one(a, id_of(5, 3));
     ck_assert_uint_eq(acks_gathered(a), 0);
     acks_one(a, id_of(5, 9));
@@ -78,17 +81,51 @@ START_TEST(pieces_with_their_last)
 }
 END_TEST
 
+/* A message handed out before tells nothing about the others of its entry, which come again. */
 START_TEST(a_lost_connection_forgets_what_was_handed_out)
 {
     struct acks *a = acks_new();
-    acks_expect_batch(a, id_of(5, 0), 2, 2);
+    const struct batch_shape two = {.size = 2};
+    acks_expect_batch(a, id_of(5, 0), &two);
     acks_one(a, id_of(5, 0));
-    acks_forget_expected(a);
-    acks_expect_batch(a, id_of(5, 0), 2, 2);
+    acks_forget_batches(a);
+    acks_one(a, id_of(5, 1));
+    ck_assert_uint_eq(acks_gathered(a), 0);
+    acks_expect_batch(a, id_of(5, 0), &two);
     acks_one(a, id_of(5, 1));
     ck_assert_uint_eq(acks_gathered(a), 0);
     acks_one(a, id_of(5, 0));
     ck_assert_uint_eq(acks_gathered(a), 1);
+    acks_drop(&a);
+}
+END_TEST
+
+START_TEST(pieces_outlive_a_connection)
+{
+    struct acks *a = acks_new();
+    struct message_id *pieces = mem_alloc(sizeof *pieces);
+    pieces[0] = id_of(1, -1);
+    acks_expect_pieces(a, id_of(2, -1), pieces, 1);
+    acks_forget_batches(a);
+    acks_one(a, id_of(2, -1));
+    ck_assert_uint_eq(acks_gathered(a), 2);
+    acks_drop(&a);
+}
+END_TEST
+
+START_TEST(up_to_the_middle_of_a_batch)
+{
+    struct acks *a = acks_new();
+    const struct batch_shape four = {.size = 4};
+    acks_expect_batch(a, id_of(4, 0), &four);
+    acks_expect_batch(a, id_of(5, 0), &four);
+    ck_assert(!acks_upto(a, id_of(5, 1)));
+    acks_one(a, id_of(4, 3)); /* before it: nothing is left of it to acknowledge */
+    acks_one(a, id_of(5, 3));
+    ck_assert_uint_eq(acks_gathered(a), 0);
+    ck_assert(acks_upto(a, id_of(5, 2)));
+    ck_assert(acks_upto(a, id_of(6, -1)));
+    ck_assert_uint_eq(acks_gathered(a), 0);
     acks_drop(&a);
 }
 END_TEST
@@ -101,5 +138,7 @@ int main(void)
                                     SUITE_CASE(a_batch_partly_acknowledged_before),
                                     SUITE_CASE(pieces_with_their_last),
                                     SUITE_CASE(a_lost_connection_forgets_what_was_handed_out),
+                                    SUITE_CASE(pieces_outlive_a_connection),
+                                    SUITE_CASE(up_to_the_middle_of_a_batch),
                                     {0}});
 }

@@ -34,6 +34,16 @@ static struct send send_of(const void *payload, size_t len)
     return (struct send){.payload = payload, .len = len};
 }
 
+static struct op *op_of(struct op_source from)
+{
+    unsigned n;
+    struct op **all = op_build(&from, 1 << 20, false, &n);
+    struct op *op = all[0];
+    ck_assert_uint_eq(n, 1);
+    mem_free(all);
+    return op;
+}
+
 START_TEST(one_message)
 {
     struct inbox b;
@@ -44,7 +54,7 @@ START_TEST(one_message)
     s.properties = pairs;
     s.n_properties = 2;
     s.event_time = 99;
-    struct op *op = op_single(&(struct op_source){
+    struct op *op = op_of((struct op_source){
         .producer_name = "p", .sequence_id = 42, .compression = (enum compression)_i, .send = &s});
 
     inbox_init(&b);
@@ -88,7 +98,7 @@ START_TEST(a_batch)
         ck_assert_int_eq(memcmp(next.message.payload.base, texts[i], strlen(texts[i])), 0);
         ck_assert_int_eq(next.message.id.batch_index, (int)i);
         ck_assert_uint_eq(next.message.sequence_id, 100 + i);
-        ck_assert_uint_eq(next.batch_size, N);
+        ck_assert_uint_eq(next.batch.size, N);
         ck_assert_uint_eq(next.permits, 1);
     }
     ck_assert_int_eq(inbox_next(&b, &next), INBOX_EMPTY);
@@ -101,8 +111,8 @@ END_TEST
 static struct op **pieces_of(const char *payload, size_t len, unsigned *n)
 {
     struct send s = send_of(payload, len);
-    return op_chunks(&(struct op_source){.producer_name = "p", .sequence_id = 1, .send = &s}, 1000,
-                     n);
+    return op_build(&(struct op_source){.producer_name = "p", .sequence_id = 1, .send = &s}, 1100,
+                    true, n);
 }
 
 static void drop_pieces(struct op **pieces, unsigned n)
@@ -170,8 +180,7 @@ START_TEST(damage_is_said)
     struct inbox b;
     struct inbox_next next;
     struct send s = send_of("hello", 5);
-    struct op *op =
-        op_single(&(struct op_source){.producer_name = "p", .sequence_id = 1, .send = &s});
+    struct op *op = op_of((struct op_source){.producer_name = "p", .sequence_id = 1, .send = &s});
 
     struct slice broken = slice_copy(op->body.base, op->body.len);
     ((uint8_t *)(uintptr_t)broken.base)[broken.len - 1] ^= 1;
