@@ -181,7 +181,7 @@ static enum err open_storage(struct bookie *b)
         .journal = {.dir = b->journal_dir,
                     .file_bytes = (uint64_t)c->journal_max_size_mb * MIB,
                     .group_bytes = (uint64_t)c->journal_group_bytes,
-                    .queue_bytes = (uint64_t)c->journal_queue_bytes,
+                    .queue_bytes = (uint64_t)c->journal_memory_mb * MIB,
                     .record_max = (uint32_t)c->frame_max,
                     .direct = c->journal_direct,
                     .loops = b->loops,
@@ -246,7 +246,7 @@ static void open_handlers(struct bookie *b)
         .metrics = &b->metrics,
         .reads = b->reads,
         .frame_max = (size_t)c->frame_max,
-        .park_bytes = (uint64_t)c->journal_queue_bytes / b->loops->n,
+        .park_bytes = (uint64_t)c->journal_memory_mb * MIB / b->loops->n,
         .throttle_us = (uint64_t)c->throttle_ms * 1000,
         .pending_reads = (unsigned)c->max_pending_reads,
     };

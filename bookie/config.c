@@ -2,17 +2,12 @@
 
 #include "bookie/bookie.h"
 
-/* Upstream keys that tune a JVM, ZooKeeper or a storage engine that is not there. */
-#define IGNORED(key)                                                               \
-    {                                                                              \
-        .name = key, .class = CONFIG_IGNORED, .type = CONFIG_STRING, .preset = "", \
-        .what = "has no effect here"                                               \
-    }
-/* They promise what is not given: anything but the default stops the start. */
-#define REFUSED(key, value, why)                                                                  \
-    {                                                                                             \
-        .name = key, .class = CONFIG_REFUSED, .type = CONFIG_STRING, .preset = value, .what = why \
-    }
+/* A key of upstream's that is no setting here: upstream.def. */
+#define NO_SETTING(key, kind, value, why) \
+    {.name = key, .type = CONFIG_STRING, .class = CONFIG_##kind, .preset = value, .what = why},
+#define REFUSED(key, value, why) NO_SETTING(key, REFUSED, value, why)
+#define ABSENT(key, value, why)  NO_SETTING(key, ABSENT, value, why)
+#define IGNORED(key, value, why) NO_SETTING(key, IGNORED, value, why)
 
 static const struct config_key keys[] = {
 #define X(key, member, kind, def, least, most, when, text) \
@@ -26,62 +21,7 @@ static const struct config_key keys[] = {
      .what = text},
 #include "bookie/config.def"
 #undef X
-    IGNORED("zkServers"),
-    IGNORED("zkTimeout"),
-    IGNORED("zkRetryBackoffStartMs"),
-    IGNORED("zkRetryBackoffMaxMs"),
-    IGNORED("ledgerStorageClass"),
-    IGNORED("numAddWorkerThreads"),
-    IGNORED("numHighPriorityWorkerThreads"),
-    IGNORED("numLongPollWorkerThreads"),
-    IGNORED("numJournalCallbackThreads"),
-    IGNORED("maxPendingAddRequestsPerThread"),
-    IGNORED("journalMaxGroupWaitMSec"),
-    IGNORED("journalBufferedEntriesThreshold"),
-    IGNORED("journalFlushWhenQueueEmpty"),
-    IGNORED("journalAdaptiveGroupWrites"),
-    IGNORED("journalAlignmentSize"),
-    IGNORED("journalFormatVersionToWrite"),
-    IGNORED("journalMaxBackups"),
-    IGNORED("journalPreAllocSizeMB"),
-    IGNORED("journalWriteBufferSizeKB"),
-    IGNORED("journalRemoveFromPageCache"),
-    IGNORED("readBufferSizeBytes"),
-    IGNORED("writeBufferSizeBytes"),
-    IGNORED("entryLogFilePreallocationEnabled"),
-    IGNORED("openFileLimit"),
-    IGNORED("pageLimit"),
-    IGNORED("pageSize"),
-    IGNORED("dbStorage_readAheadCacheBatchSize"),
-    IGNORED("dbStorage_rocksDB_blockCacheSize"),
-    IGNORED("dbStorage_rocksDB_blockSize"),
-    IGNORED("dbStorage_rocksDB_bloomFilterBitsPerKey"),
-    IGNORED("dbStorage_rocksDB_maxSizeInLevel1MB"),
-    IGNORED("dbStorage_rocksDB_numFilesInLevel0"),
-    IGNORED("dbStorage_rocksDB_numLevels"),
-    IGNORED("dbStorage_rocksDB_sstSizeInMB"),
-    IGNORED("dbStorage_rocksDB_writeBufferSizeMB"),
-    IGNORED("serverTcpNoDelay"),
-    IGNORED("allowLoopback"),
-    IGNORED("gcWaitTime"),
-    IGNORED("gcOverreplicatedLedgerWaitTime"),
-    IGNORED("minorCompactionInterval"),
-    IGNORED("minorCompactionThreshold"),
-    IGNORED("majorCompactionInterval"),
-    IGNORED("majorCompactionThreshold"),
-    IGNORED("statsProviderClass"),
-    IGNORED("httpServerEnabled"),
-    IGNORED("httpServerPort"),
-    IGNORED("prometheusStatsHttpPort"),
-    REFUSED("tlsProvider", "", "connections are not encrypted"),
-    REFUSED("tlsProviderFactoryClass", "", "connections are not encrypted"),
-    REFUSED("bookieAuthProviderFactoryClass", "", "clients are not authenticated"),
-    REFUSED("journalSyncData", "true", "every add is synced before it is acknowledged"),
-    REFUSED("journalWriteData", "true", "every add goes through the journal"),
-    REFUSED("indexDirectories", "", "the index lives with the ledgers"),
-    REFUSED("entryLogPerLedgerEnabled", "false", "entry logs are shared by all ledgers"),
-    REFUSED("allowStorageExpansion", "false", "directories cannot be added"),
-    REFUSED("autoRecoveryDaemonEnabled", "false", "there is no auto-recovery in a bookie"),
+#include "bookie/upstream.def"
 };
 
 static const char *const aliases[] = {
