@@ -382,13 +382,20 @@ static void start(struct ownership *o, const char *id, void (*done)(void *ctx, e
 
 /* ---- stop ---- */
 
-/* Nothing may come back to the core once its records and bundles are gone. */
+static void end_here(struct task *t)
+{
+    follower_stop(&container_of(t, struct shell, stopping)->records);
+}
+
+/* Nothing may come back to the core once its records and bundles are gone.  Posted: it may be
+ * one of them that is being told. */
 static void stop_if_idle(struct shell *s)
 {
     if (s->state != SHELL_STOPPING || !s->core_stopped || s->errands > 0)
         return;
     s->core_stopped = false;
-    follower_stop(&s->records);
+    s->stopping.run = end_here;
+    loop_post(s->home, &s->stopping);
 }
 
 static void stop_here(struct task *t)
