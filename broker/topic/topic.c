@@ -61,11 +61,12 @@ void topic_fail(struct topic *t, enum err why)
     leave(t);
 }
 
-/* One that is being loaded is closed when that has ended: topics_get() says no until then. */
 void topic_close(struct topic *t)
 {
     if (t->state == TOPIC_READY)
         leave(t);
+    else if (t->state == TOPIC_LOADING)
+        t->unwanted = true;
 }
 
 void topic_guest_came(struct topic *t)
@@ -179,7 +180,8 @@ static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger
     log_event(LOG_INFO, "topic.loaded", F_STR("topic", t->name.full));
     flight_note("topic.loaded", 0, 0);
     tell_waiting(t, ERR_OK, "", true);
-    topics_loaded(t->topics, t);
+    if (t->unwanted)
+        topic_close(t);
 }
 
 static void load_ledger(struct topic *t)
@@ -199,6 +201,8 @@ static void facts_came(struct topic_facts_ask *a, enum err err, const struct top
 
     if (err)
         not_loaded(t, err, err_text(err));
+    else if (t->unwanted)
+        not_loaded(t, ERR_NOT_READY, "the topic is being unloaded");
     else if (!f->ns_exists)
         not_loaded(t, ERR_TOPIC_NOT_FOUND, "the namespace does not exist");
     else if (f->partitions > 0 && t->name.partition >= f->partitions)
@@ -240,6 +244,7 @@ struct topic *topic_new(struct topics *home, struct topic_name *name)
     t->name = *name;
     t->state = TOPIC_LOADING;
     list_init(&t->waiting);
+    list_init(&t->unloads);
     list_init(&t->producers);
     list_init(&t->subscriptions);
     return t;

@@ -35,6 +35,7 @@ struct topic {
     struct managed_ledger *ml;
     struct ml_owner owner;
     struct list_node waiting;       /* topics_call: for it to be loaded, or gone */
+    struct list_node unloads;       /* topics_unload: for it to be gone */
     struct list_node producers;     /* guest.node */
     struct list_node subscriptions; /* subscription.node */
     unsigned guests;                /* that point here */
@@ -43,6 +44,7 @@ struct topic {
 
     /* loading */
     bool create;
+    bool unwanted; /* to be closed as soon as it is loaded */
     struct ownership_call ask_owner;
     struct topic_facts_ask ask_facts;
     struct ml_call ml_call;
@@ -59,7 +61,8 @@ static inline bool topic_is_ready(const struct topic *t)
 
 /* It cannot be served here any more: tells its guests to go, closes, drops itself. */
 void topic_fail(struct topic *t, enum err why);
-void topic_close(struct topic *t); /* the same, on purpose */
+/* The same, on purpose; one that is being loaded is closed when that has ended. */
+void topic_close(struct topic *t);
 
 /* ---- for guests and subscriptions ---- */
 void topic_guest_came(struct topic *t);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "broker/broker.h"
+#include "broker/cluster/ranges.h"
 #include "broker/metrics.h"
 #include "broker/topic/topic.h"
 
@@ -108,25 +109,50 @@ static void tell_if_closed(struct topics *t)
     }
 }
 
+static void move_all(struct list_node *from, struct list_node *to)
+{
+    list_init(to);
+    for (struct list_node *n; (n = list_pop_front(from));)
+        list_push_back(to, n);
+}
+
 /* Those who waited for it to be gone ask anew. */
 void topics_gone(struct topics *t, struct topic *gone)
 {
-    struct list_node waiting;
+    struct list_node waiting, unloads;
 
     HASH_DEL(t->by_name, gone);
-    list_init(&waiting);
-    for (struct list_node *n; (n = list_pop_front(&gone->waiting));)
-        list_push_back(&waiting, n);
+    move_all(&gone->waiting, &waiting);
+    move_all(&gone->unloads, &unloads);
     topic_free(gone);
+    for (struct list_node *n; (n = list_pop_front(&unloads));) {
+        struct topics_unload *u = list_entry(n, struct topics_unload, node);
+        u->done(u);
+    }
     for (struct list_node *n; (n = list_pop_front(&waiting));)
         topics_get(t, list_entry(n, struct topics_call, node));
     tell_if_closed(t);
 }
 
-void topics_loaded(struct topics *t, struct topic *loaded)
+void topics_lost(struct topics *t, const char *bundle)
 {
-    if (t->closing)
-        topic_close(loaded);
+    struct topic *one, *next;
+
+    HASH_ITER(hh, t->by_name, one, next)
+    if (bundle_has_topic(bundle, one->name.full))
+        topic_close(one);
+}
+
+void topics_unload(struct topics *t, struct topics_unload *u)
+{
+    struct topic *topic = find(t, u->name);
+
+    if (!topic) {
+        u->done(u);
+        return;
+    }
+    list_push_back(&topic->unloads, &u->node);
+    topic_close(topic);
 }
 
 void topics_close(struct topics *t, void (*done)(void *ctx), void *ctx)

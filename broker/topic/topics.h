@@ -3,7 +3,8 @@
  *   topics_get -> ours? (ownership) -> namespace, partitions (facts) -> managed ledger opened
  *     \-- others who ask meanwhile join the load
  *
- * A topic lives on the loop that topics_of() gives for its name.  One whose managed ledger
+ * A topic of a bundle that went to another broker is closed (topics_lost), one that is being
+ * loaded as soon as that has ended.  A topic lives on the loop that topics_of() gives for its name.  One whose managed ledger
  * failed is closed and dropped; who asks meanwhile waits for that and gets it loaded anew.
  *
  * Threads: topics_of() any; the rest on the loop.
@@ -60,6 +61,18 @@ void topics_get(struct topics *t, struct topics_call *c);
 /* No more loads (ERR_NOT_READY); every topic tells its guests to go and closes; then done(). */
 void topics_close(struct topics *t, void (*done)(void *ctx), void *ctx);
 
+/* The bundle is not this broker's any more. */
+void topics_lost(struct topics *t, const char *bundle);
+
+/* Closes one topic; who asks for it later gets it loaded anew. */
+struct topics_unload {
+    const char *name; /* full; borrowed until done() */
+    /* Once it is gone; may come in the caller's stack when it was not loaded. */
+    void (*done)(struct topics_unload *u);
+    struct list_node node; /* private */
+};
+void topics_unload(struct topics *t, struct topics_unload *u);
+
 /* "<cluster>-<instance>-<n>": gives. */
 char *topics_producer_name(struct topics *t);
 
@@ -80,7 +93,6 @@ void topics_delivered(struct topics *t, size_t bytes);
 bool topics_delivers_much(const struct topics *t); /* more than it should: in small steps now */
 
 /* ---- for topic.c ---- */
-void topics_loaded(struct topics *t, struct topic *loaded);
 void topics_gone(struct topics *t, struct topic *gone); /* takes it */
 
 /* The tables of all loops. */
