@@ -30,6 +30,7 @@ struct ledger_client_conf {
     uint64_t read_timeout_us; /* then the next replica is asked; 0: 30 s */
     unsigned window_entries;  /* 0: 50,000 */
     size_t window_bytes;      /* 0: 64 MiB */
+    uint64_t slow_us;         /* an append that takes longer names who is late; 0: never */
     struct tls *tls;          /* to the bookies; NULL: plain */
 };
 
@@ -82,6 +83,11 @@ struct ledger_append {
      * confirmed fails, in order, FENCED when another owner has taken the ledger, else anything
      * of class RETRY: close it and go on in a new one. */
     void (*done)(struct ledger_append *a, enum err err, entry_id id);
+    /* When it went to the bookies last, and when Qa of them had it (0: they have not).  `last`
+     * made them Qa; `silent` had not answered by then (NULL: nobody, or it was not slow).  Both
+     * stay valid as long as the client does. */
+    uint64_t sent_us, safe_us;
+    const char *last, *silent;
     struct list_node node; /* private, as the next */
     entry_id id;
 };

@@ -13,6 +13,7 @@ struct add_copy {
     struct link_request q;
     struct add *add;
     unsigned slot;
+    bool answered;
 };
 
 struct add {
@@ -20,6 +21,7 @@ struct add {
     struct writer *writer;
     struct ledger_append *append; /* NULL once its fate is known */
     unsigned under_way;
+    unsigned stored; /* by so many */
     struct add_copy copy[];
 };
 
@@ -81,6 +83,7 @@ static struct add *add_take(struct writer *w, struct ledger_append *a)
     }
     d->writer = w;
     d->append = a;
+    d->stored = 0;
     list_push_back(&w->alive, &d->node);
     return d;
 }
@@ -116,6 +119,29 @@ static void note_failure(struct writer *w, unsigned slot, entry_id e, enum err e
         bookies_suspect(bookies, w->members[slot]);
 }
 
+static const char *who(const struct writer *w, const struct add_copy *c)
+{
+    return bookies_id(w->ledger->client->bookies, w->members[c->slot]);
+}
+
+/* For whoever asks what took so long.  Who was late is looked up only when it is worth it. */
+static void note_stored(struct writer *w, struct add_copy *c)
+{
+    struct ledger_append *a = c->add->append;
+    const uint64_t slow_us = w->ledger->client->conf.slow_us;
+
+    c->answered = true;
+    if (++c->add->stored != w->core.quorum.ack || !a)
+        return;
+    a->safe_us = loop_now(loop_of(w));
+    a->last = who(w, c);
+    if (slow_us == 0 || a->safe_us - a->sent_us < slow_us)
+        return;
+    for (unsigned k = 0; k < w->core.quorum.write && !a->silent; k++)
+        if (!c->add->copy[k].answered)
+            a->silent = who(w, &c->add->copy[k]);
+}
+
 static void copy_done(struct link_request *q, enum err err, struct slice body)
 {
     struct add_copy *c = container_of(q, struct add_copy, q);
@@ -127,6 +153,7 @@ static void copy_done(struct link_request *q, enum err err, struct slice body)
         note_failure(w, c->slot, q->entry, err);
         appender_refused(&w->core, c->slot, err);
     } else {
+        note_stored(w, c);
         appender_acked(&w->core, c->slot, q->entry);
     }
     d->under_way--;
@@ -185,6 +212,7 @@ static void send_copies(void *ctx, uint32_t slots, const struct appender_add *ad
         struct add_copy *c = &d->copy[k];
         struct chain frame = frame_of(front, &payload);
         c->slot = quorum_slot(w->core.quorum, add->entry, k);
+        c->answered = false;
         assert(slots & 1u << c->slot);
         d->under_way++;
         link_add(bookies_link(w->ledger->client->bookies, w->members[c->slot], LINK_PLAIN), &c->q,
@@ -336,6 +364,9 @@ enum err ledger_append(struct ledger *l, struct ledger_append *a)
         return ERR_BUSY;
     if (ring_is_full(w) && !grow(w))
         return ERR_BUSY;
+    a->sent_us = loop_now(loop_of(w));
+    a->safe_us = 0;
+    a->last = a->silent = NULL;
     struct add *d = add_take(w, a);
     enum err err = appender_append(&w->core, d, (uint32_t)len);
     if (err) {
