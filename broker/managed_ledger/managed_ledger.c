@@ -40,6 +40,10 @@ static void answer_soon(struct managed_ledger *m, struct ml_add *a, enum err err
 {
     a->result = err;
     a->at = at;
+    a->done_us = loop_now(m->env->home);
+    if (m->waits_for != ML_WAITS)
+        ml_waits_note(m);
+    ml_waits_since(m, &a->waits);
     list_push_back(&m->answered, &a->node);
     if (m->answering)
         return;
@@ -96,6 +100,7 @@ static void created(struct ledger_call *call, enum err err, struct ledger *l)
     if (err)
         m->roll_after_us = loop_now(m->env->home) + ROLL_RETRY_US;
     ml_core_created(&m->core, err, err ? -1 : ledger_id(l));
+    ml_waits_note(m);
     ml_release(m);
 }
 
@@ -145,6 +150,7 @@ static void listed(struct ml_save *save, enum err err)
             ledger_drop(&m->created);
     }
     ml_core_listed(&m->core, err);
+    ml_waits_note(m);
     if (m->current && m->core.state == ML_OPEN)
         ml_care(m);
     ml_release(m);
@@ -174,7 +180,11 @@ static void appended(struct ledger_append *append, enum err err, entry_id id)
     struct ml_add *a = container_of(append, struct ml_add, append);
     struct managed_ledger *m = a->ml;
 
+    if (err)
+        a->lost_ms += (uint32_t)((loop_now(m->env->home) - append->sent_us) / 1000);
     ml_core_appended(&m->core, a, err, id);
+    if (m->core.state != ML_OPEN)
+        ml_waits_note(m);
     ml_care_full(m);
     ml_end_step(m);
 }
@@ -217,6 +227,7 @@ static void closed(struct ledger_call *call, enum err err, struct ledger *l)
     else if (err_class(err) != CLASS_RETRY)
         err = ERR_FENCED;
     ml_core_closed(&m->core, err, entries, bytes);
+    ml_waits_note(m);
     if (!err && m->core.state == ML_NO_LEDGER)
         ml_node_quietly(m);
     ml_read_soon(m);
@@ -258,6 +269,7 @@ static void wake(struct timer *t)
     struct managed_ledger *m = container_of(t, struct managed_ledger, wait_timer);
 
     ml_core_woken(&m->core);
+    ml_waits_note(m);
     ml_release(m);
 }
 
@@ -271,6 +283,7 @@ static void do_wait(struct ml_core *c, enum err why, uint64_t us)
                   F_U64("needed", m->env->conf.quorum.ensemble),
                   F_U64("pending_bytes", c->pending_bytes));
     m->wait_told = true;
+    m->wait_why = why;
     ml_hold(m);
     loop_after(m->env->home, &m->wait_timer, us);
 }
@@ -331,6 +344,7 @@ void ml_write_init(struct managed_ledger *m, int64_t last_ledger, uint64_t next_
     };
 
     ml_core_init(&m->core, &ops, m->env->conf.pending_bytes, last_ledger, next_index);
+    m->waits_for = ML_WAITS;
     m->create_call.done = created;
     m->close_call.done = closed;
     m->close_timer.run = close_again;
@@ -367,6 +381,9 @@ static void prepare(struct managed_ledger *m, struct ml_add *a)
     assert(a->payload.n < CHAIN_MAX);
     a->ml = m;
     a->bytes = prefix.len + len;
+    a->added_us = loop_now(m->env->home);
+    a->waits = m->waits;
+    a->lost_ms = 0;
     a->append = (struct ledger_append){
         .done = appended,
         .crc = crc32c_combine(crc32c(prefix.base, prefix.len), a->crc, len),
@@ -384,8 +401,12 @@ enum err managed_ledger_add(struct managed_ledger *m, struct ml_add *a)
     if (m->terminated)
         return ERR_TERMINATED;
     TRY(ml_core_admits(&m->core, chain_len(&a->payload) + BROKER_ENTRY_MAX));
+    if (m->waits_for != ML_WAITS)
+        ml_waits_note(m);
     prepare(m, a);
     ml_core_add(&m->core, a);
+    if (m->core.state != ML_OPEN)
+        ml_waits_note(m);
     ml_care_full(m);
     return ERR_OK;
 }

@@ -77,6 +77,13 @@ void managed_ledger_close(struct managed_ledger **m, struct ml_call *call);
 /* Cursors, ledgers, then the node; m is gone at done(). */
 void managed_ledger_delete(struct managed_ledger **m, struct ml_call *call);
 
+/* What keeps adds from being sent: bookies are missing, the ledger before must be closed, the
+ * next one created, the node must list it. */
+enum ml_wait { ML_WAIT_BOOKIES, ML_WAIT_CLOSE, ML_WAIT_CREATE, ML_WAIT_NODE, ML_WAITS };
+struct ml_waits {
+    uint32_t ms[ML_WAITS];
+};
+
 struct ml_add {
     struct chain payload; /* from 0x0e01; at most CHAIN_MAX - 1 slices; borrowed until done() */
     uint32_t crc;         /* CRC32C of the payload */
@@ -88,6 +95,11 @@ struct ml_add {
     size_t bytes;
     struct position at;
     enum err result;
+    /* How long it took, for whoever asks why: taken in, done; waited meanwhile; with a ledger
+     * that failed it. */
+    uint64_t added_us, done_us;
+    struct ml_waits waits;
+    uint32_t lost_ms;
     struct ledger_append append;
 };
 /* done() in order; an error only when the managed ledger has failed for good or was closed. */

@@ -5,6 +5,7 @@
  *   managed_ledger_open.c     from nothing to serving
  *   managed_ledger_end.c      close and delete
  *   managed_ledger_care.c     rolling and trimming
+ *   managed_ledger_waits.c    what adds have waited for
  *   managed_ledger_read.c     reads; managed_ledger_sources.c: where from
  *   managed_ledger_cursors.c  its cursors
  *   managed_ledger_env.c      what a loop's managed ledgers share
@@ -92,6 +93,10 @@ struct managed_ledger {
     struct ml_save list_save;
     unsigned close_tries;
     bool wait_told; /* logged, once a wait */
+    enum err wait_why;
+    enum ml_wait waits_for; /* ML_WAITS: adds are sent at once */
+    struct ml_waits waits;  /* so far, up to waits_us */
+    uint64_t waits_us;
 
     struct list_node answered; /* adds whose done() is due */
     struct task answer_task, fail_task, end_task;
@@ -134,6 +139,9 @@ void ml_fail(struct managed_ledger *m, enum err err); /* another owner was met *
 void ml_write_init(struct managed_ledger *m, int64_t last_ledger, uint64_t next_index);
 void ml_close_again(struct managed_ledger *m); /* at once, if it was to be tried later */
 void ml_bookies_changed(struct managed_ledger *m);
+
+void ml_waits_note(struct managed_ledger *m); /* after whatever may have changed the core's state */
+void ml_waits_since(const struct managed_ledger *m, struct ml_waits *then); /* becomes the time */
 
 void ml_node_start(struct managed_ledger *m, int64_t version);
 void ml_node_quietly(struct managed_ledger *m); /* saves, and only a fence matters */
