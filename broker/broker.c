@@ -126,6 +126,7 @@ static void seat_open(void *ctx)
     const struct ledger_client_conf client = {
         .add_timeout_us = (uint64_t)b->conf->bookie_timeout_seconds * 1000000,
         .read_timeout_us = (uint64_t)b->conf->bookie_timeout_seconds * 1000000,
+        .slow_us = (uint64_t)b->conf->slow_publish_ms * 1000,
     };
 
     s->ledgers = ledger_client_new(s->loop, b->meta, &client);

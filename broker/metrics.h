@@ -2,12 +2,14 @@
 #ifndef BROKER_METRICS_H
 #define BROKER_METRICS_H
 
+#include "common/log_limit.h"
 #include "common/metric.h"
 
 struct broker_metrics {
 #define X(member, name, kind, help) struct metric member;
 #include "broker/metrics.def"
 #undef X
+    struct log_limit slow_lines;
 };
 
 void broker_metrics_render(const struct broker_metrics *m, const char *cluster, struct text *into);

@@ -1,7 +1,9 @@
 /* SEND: from the frame to the topic, and back as a receipt. */
 #include "broker/broker.h"
+#include "broker/metrics.h"
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
+#include "broker/topic/slow_publish.h"
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "proto/message.h"
@@ -101,6 +103,19 @@ static void discharge(struct session *s, size_t bytes)
 
 /* ---- back from the topic ---- */
 
+static void tell_if_slow(const struct session_producer *p, const struct sending *m)
+{
+    const struct session *s = p->handle.session;
+    const uint64_t now = loop_now(session_env(s)->home);
+
+    if (s->home->slow_us == 0 || m->publish.came_us == 0 ||
+        now - m->publish.came_us < s->home->slow_us)
+        return;
+    metric_add(&session_env(s)->metrics->slow_publishes, 1);
+    slow_publish_tell(&session_env(s)->metrics->slow_lines, p->handle.topic, p->guest.name,
+                      &m->publish, now);
+}
+
 /* In the order in which they came.  One that was stored for a producer that is gone from the
  * client's sight still gets its receipt: CLOSE_PRODUCER is answered after it. */
 void session_sent(struct receipts *q, struct receipt *r)
@@ -113,6 +128,7 @@ void session_sent(struct receipts *q, struct receipt *r)
         reply_receipt(s, p->handle.id, m);
     else if (m->why)
         reply_send_error(s, p->handle.id, m);
+    tell_if_slow(p, m);
     discharge(s, m->publish.bytes);
     sending_free(s->home, m);
 }

@@ -54,6 +54,7 @@ struct sessions {
     unsigned lookups;
     uint64_t next_id;
     size_t publish_cap;
+    uint64_t slow_us; /* a publish that takes longer is logged; 0: none is */
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;

@@ -21,6 +21,7 @@ struct sessions *sessions_new(const struct sessions_env *env)
     s->env = *env;
     s->arena = arena_new(ARENA_MAX);
     s->publish_cap = publish_cap(env->conf);
+    s->slow_us = (uint64_t)env->conf->slow_publish_ms * 1000;
     list_init(&s->all);
     return s;
 }

@@ -123,6 +123,7 @@ static void on_publish(struct task *t)
 void topic_producer_publish(struct topic_producer *p, struct publish *m)
 {
     m->producer = p;
+    m->came_us = loop_now(p->guest.front);
     m->task.run = on_publish;
     list_init(&m->node);
     loop_post(guest_back_loop(&p->guest), &m->task);

@@ -28,6 +28,7 @@ struct topic_producer;
 struct publish {
     struct ml_add add; /* payload, crc and messages are the session's to fill and to drop */
     size_t bytes;      /* what it is charged with */
+    uint64_t came_us;  /* 0: it never got here */
     enum err err;      /* the outcome, as the next */
     struct position at;
     struct task task; /* private, as the rest: there and back */
