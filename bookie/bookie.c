@@ -15,7 +15,7 @@
 #include "metadata/metadata.h"
 #include "metadata/paths.h"
 
-enum { MIB = 1024 * 1024 };
+enum { MIB = 1024 * 1024, READ_AHEAD = 256 * 1024 };
 
 struct bookie {
     const struct bookie_conf *conf;
@@ -32,6 +32,7 @@ struct bookie {
     struct listener *listener;
     struct disk_watch *watch;
     struct registration *registration;
+    bool has_space, has_reserve, by_hand; /* loops->at[0]'s */
 };
 
 static enum err refuse(const char *key, const char *value, const char *reason)
@@ -120,8 +121,10 @@ static enum err check_identity(struct bookie *b)
     const char *dirs[] = {b->ledger_dir, b->journal_dir};
     enum err err = meta_get_wait(b->meta, PATH_INSTANCE_ID, &instance, &version);
     if (err == ERR_NOT_FOUND) {
-        log_event(LOG_ERROR, "cluster.not_initialized", F_STR("bookie", b->id),
-                  F_STR("run", "lgm init --cluster NAME --metadata URL"));
+        char *run =
+            mem_format("lgm init --cluster NAME --metadata %s", b->conf->metadata_service_uri);
+        log_event(LOG_ERROR, "cluster.not_initialized", F_STR("bookie", b->id), F_STR("run", run));
+        mem_free(run);
         return ERR_NOT_READY;
     }
     TRY(err);
@@ -193,7 +196,8 @@ static enum err open_storage(struct bookie *b)
     };
     TRY(storage_open(&b->storage, &conf));
     return reads_open(&b->reads, b->storage->index, b->storage->log, b->loops,
-                      (unsigned)c->read_threads, (size_t)c->read_ahead_bytes);
+                      c->read_threads ? (unsigned)c->read_threads : 1,
+                      (size_t)(c->read_ahead_bytes < 4096 ? READ_AHEAD : c->read_ahead_bytes));
 }
 
 /* ---- serving -------------------------------------------------------------------------------- */
@@ -229,12 +233,20 @@ static bool storage_is_full(void *ctx)
     return checkpoint_is_full(b->storage->checkpoint);
 }
 
+static void tell_writable(struct bookie *b)
+{
+    const bool writable = b->has_space && !b->by_hand;
+    handlers_set_writable(b->handlers, writable, b->has_reserve);
+    if (b->registration)
+        registration_set(b->registration, !writable);
+}
+
 static void space_changed(void *ctx, bool writable, bool reserve)
 {
     struct bookie *b = ctx;
-    handlers_set_writable(b->handlers, writable, reserve);
-    if (b->registration)
-        registration_set(b->registration, !writable);
+    b->has_space = writable;
+    b->has_reserve = reserve;
+    tell_writable(b);
 }
 
 static void open_handlers(struct bookie *b)
@@ -251,7 +263,9 @@ static void open_handlers(struct bookie *b)
         .pending_reads = (unsigned)c->max_pending_reads,
     };
     b->handlers = handlers_open(&conf);
-    handlers_set_writable(b->handlers, true, true);
+    b->has_space = b->has_reserve = true;
+    b->by_hand = c->force_read_only;
+    tell_writable(b);
 }
 
 static void watch_disk(struct bookie *b)
@@ -262,6 +276,8 @@ static void watch_disk(struct bookie *b)
         .loop = b->loops->at[0],
         .dir = b->ledger_dir,
         .threshold = c->disk_usage_threshold,
+        .low_water = c->disk_usage_lwm < c->disk_usage_threshold ? c->disk_usage_lwm
+                                                                 : c->disk_usage_threshold,
         .reserve_bytes = (uint64_t)c->write_cache_mb * MIB,
         .interval_us = (uint64_t)c->disk_check_interval_ms * 1000,
         .is_full = storage_is_full,
@@ -284,7 +300,7 @@ static enum err start(struct bookie *b)
     loop_call(b->loops->at[0], open_listener, &o);
     TRY(o.err);
     const struct bookie_record record = {.host = b->host, .port = bookie_port(b)};
-    TRY(registration_open(&b->registration, b->meta, b->loops->at[0], b->id, &record, false));
+    TRY(registration_open(&b->registration, b->meta, b->loops->at[0], b->id, &record, b->by_hand));
     watch_disk(b);
     log_event(LOG_INFO, "bookie.started", F_STR("bookie", b->id), F_STR("host", b->host),
               F_U64("port", bookie_port(b)), F_STR("journal", b->journal_dir),
@@ -350,6 +366,31 @@ uint16_t bookie_port(const struct bookie *b)
 bool bookie_is_writable(const struct bookie *b)
 {
     return handlers_writable(b->handlers);
+}
+
+bool bookie_takes_recovery(const struct bookie *b)
+{
+    return bookie_is_writable(b) || b->has_reserve;
+}
+
+enum err bookie_space(const struct bookie *b, uint64_t *free_bytes, uint64_t *total)
+{
+    return b->disk->ops->space(b->disk, b->ledger_dir, free_bytes, total);
+}
+
+bool bookie_is_registered(const struct bookie *b)
+{
+    return registration_is_held(b->registration);
+}
+
+void bookie_set_read_only(struct bookie *b, bool by_hand)
+{
+    if (b->by_hand == by_hand)
+        return;
+    b->by_hand = by_hand;
+    log_event(LOG_WARN, by_hand ? "bookie.set_readonly" : "bookie.set_writable",
+              F_STR("bookie", b->id));
+    tell_writable(b);
 }
 
 void bookie_render_metrics(struct bookie *b, struct text *t)

@@ -47,6 +47,11 @@ void bookie_stop(struct bookie **b);             /* flushes, unregisters, joins 
 const char *bookie_name(const struct bookie *b); /* its bookie id */
 uint16_t bookie_port(const struct bookie *b);
 bool bookie_is_writable(const struct bookie *b);
+MUST_CHECK enum err bookie_space(const struct bookie *b, uint64_t *free_bytes, uint64_t *total);
+/* The next three on loops->at[0].  by_hand: read-only until it is taken back or a restart. */
+bool bookie_is_registered(const struct bookie *b);
+bool bookie_takes_recovery(const struct bookie *b); /* its adds, even when read-only */
+void bookie_set_read_only(struct bookie *b, bool by_hand);
 void bookie_render_metrics(struct bookie *b, struct text *t);
 
 #endif

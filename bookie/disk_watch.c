@@ -32,7 +32,8 @@ static void look(struct disk_watch *w)
         return;
     const double used = 1.0 - (double)free_bytes / (double)total;
     const bool full = w->conf.is_full(w->conf.ctx);
-    say(w, used <= w->conf.threshold && !full, free_bytes > w->conf.reserve_bytes && !full, used);
+    const double limit = w->writable ? w->conf.threshold : w->conf.low_water;
+    say(w, used <= limit && !full, free_bytes > w->conf.reserve_bytes && !full, used);
 }
 
 static void on_time(struct timer *t)

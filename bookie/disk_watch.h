@@ -1,6 +1,7 @@
 /* disk_watch.h - looks at the free space now and then, and says when it gets tight.
  *
- *   used above the threshold, or a checkpoint found no space -> read-only; else writable
+ *   used above the threshold, or a checkpoint found no space -> read-only
+ *   used below the low-water mark, and no write fails         -> writable again
  *
  * The reserve is what recovery may still write then: room for both halves of the write cache.
  *
@@ -21,6 +22,7 @@ struct disk_watch_conf {
     struct loop *loop;
     const char *dir;
     double threshold; /* share of the device in use */
+    double low_water; /* at most the threshold */
     uint64_t reserve_bytes;
     uint64_t interval_us;
     bool (*is_full)(void *ctx); /* did a write find no space? */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bookie/bookie.h"
+#include "bookie/http_admin.h"
 #include "common/disk.h"
 #include "common/flight.h"
 #include "common/log.h"
@@ -16,7 +17,7 @@ static const char usage[] =
     "\n"
     "  --conf FILE         settings, key=value a line (bookkeeper.conf)\n"
     "  --set KEY=VALUE     one setting, over the file and LGM_KEY in the environment\n"
-    "  --describe-config   every setting, its default and what it does\n"
+    "  --describe-config   every setting, its default and what it does (=markdown: as tables)\n"
     "  --version, --help\n"
     "\n"
     "example: lgm-bookie --conf conf/bookkeeper.conf --set bookiePort=3181\n";
@@ -36,16 +37,21 @@ static int say(const char *text)
     return EXIT_SUCCESS;
 }
 
-static int describe(void)
-{
-    config_describe(&bookie_config_table, stdout);
-    return EXIT_SUCCESS;
-}
-
 static int wrong_usage(void)
 {
     fputs(usage, stderr);
     return 2;
+}
+
+static int describe(const char *as)
+{
+    if (as && strcmp(as, "markdown") != 0)
+        return wrong_usage();
+    if (as)
+        config_describe_markdown(&bookie_config_table, stdout);
+    else
+        config_describe(&bookie_config_table, stdout);
+    return EXIT_SUCCESS;
 }
 
 static int take_set(struct options *o, const char *key_value)
@@ -61,7 +67,7 @@ static struct options read_options(int argc, char **argv)
     static const struct option known[] = {
         {"conf", required_argument, NULL, 'c'},
         {"set", required_argument, NULL, 's'},
-        {"describe-config", no_argument, NULL, 'd'},
+        {"describe-config", optional_argument, NULL, 'd'},
         {"version", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
         {0},
@@ -73,7 +79,7 @@ static struct options read_options(int argc, char **argv)
         else if (c == 's')
             o.exit_code = take_set(&o, optarg);
         else if (c == 'd')
-            o.exit_code = describe();
+            o.exit_code = describe(optarg);
         else if (c == 'v')
             o.exit_code = say("lgm-bookie " LGM_VERSION "\n");
         else
@@ -120,18 +126,33 @@ static sigset_t block_signals(void)
     return set;
 }
 
+static enum err run(const struct bookie_conf *conf, struct metadata *meta, struct loops *loops,
+                    const sigset_t *signals)
+{
+    struct http_admin *http;
+    struct bookie *bookie = NULL;
+    int got;
+    enum err err = http_admin_open(&http, conf, loops->at[0], meta);
+    if (!err)
+        err = bookie_start(&bookie, conf, meta, loops, disk_real());
+    if (!err) {
+        http_admin_set(http, bookie);
+        sigwait(signals, &got);
+        log_event(LOG_INFO, "bookie.stopping", F_STR("signal", strsignal(got)));
+    }
+    http_admin_set(http, NULL);
+    bookie_stop(&bookie);
+    http_admin_close(&http);
+    return err;
+}
+
 static enum err serve(const struct bookie_conf *conf, const sigset_t *signals)
 {
     struct metadata *meta;
     struct loops loops = {0};
-    struct bookie *bookie;
-    int got;
     TRY(open_metadata(conf->metadata_service_uri, &meta));
     loops_start(&loops, "io", (unsigned)conf->io_threads);
-    const enum err err = bookie_start(&bookie, conf, meta, &loops, disk_real());
-    if (!err)
-        sigwait(signals, &got);
-    bookie_stop(&bookie);
+    const enum err err = run(conf, meta, &loops, signals);
     meta_close(&meta);
     loops_stop(&loops);
     return err;

@@ -161,6 +161,11 @@ void registration_set(struct registration *r, bool read_only)
         loop_post(r->loop, &r->task);
 }
 
+bool registration_is_held(const struct registration *r)
+{
+    return !r->closing && (r->holds[0] || r->holds[1]);
+}
+
 static void stop(void *ctx)
 {
     struct registration *r = ctx;

@@ -24,6 +24,7 @@ MUST_CHECK enum err registration_open(struct registration **out, struct metadata
                                       struct loop *loop, const char *bookie_id,
                                       const struct bookie_record *record, bool read_only);
 void registration_set(struct registration *r, bool read_only);
-void registration_close(struct registration **r); /* the key is gone when it returns */
+bool registration_is_held(const struct registration *r); /* on its loop */
+void registration_close(struct registration **r);        /* the key is gone when it returns */
 
 #endif

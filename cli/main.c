@@ -15,6 +15,7 @@ static const struct subcommand {
 } subcommands[] = {
     {"standalone", command_standalone,
      "a broker and its bookies in one process, with data in a folder"},
+    {"init", command_init, "make a new cluster's metadata, before its bookies and brokers start"},
     {"produce", command_produce, "publish messages to a topic"},
     {"consume", command_consume, "receive messages from a topic"},
     {"verify", command_verify, "prove that a topic loses, doubles and reorders nothing"},

@@ -1,0 +1,241 @@
+#include "bookie/http_admin.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <string.h>
+
+#include "bookie/http_inside.h"
+#include "common/log.h"
+#include "common/mem.h"
+
+enum { BODY_MAX = 64 * 1024, JSON_DEPTH = 8 };
+
+/* ---- the routes ------------------------------------------------------------------------------ */
+
+static void on_status(struct http_admin *a, struct http_request *r)
+{
+    (void)a;
+    http_reply_text(r, 200, "OK\n");
+}
+
+static void on_metrics(struct http_admin *a, struct http_request *r)
+{
+    struct text t = {0};
+    if (a->bookie)
+        bookie_render_metrics(a->bookie, &t);
+    http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", view_of(t.at, t.len));
+    text_drop(&t);
+}
+
+static bool is_ready(const struct http_admin *a)
+{
+    return a->bookie && bookie_is_registered(a->bookie);
+}
+
+static void on_is_ready(struct http_admin *a, struct http_request *r)
+{
+    if (is_ready(a))
+        http_reply_text(r, 200, "OK\n");
+    else
+        http_reply_reason(r, 503, a->was_serving ? "it is not registered" : "it is starting");
+}
+
+static const char *truth(bool b)
+{
+    return b ? "true" : "false";
+}
+
+static void reply_json(struct http_request *r, char *text) /* takes */
+{
+    http_reply(r, 200, "application/json", view_of(text, strlen(text)));
+    mem_free(text);
+}
+
+static void on_state(struct http_admin *a, struct http_request *r)
+{
+    const struct bookie *b = a->bookie;
+    reply_json(r, mem_format("{\"running\":%s,\"readOnly\":%s,\"shuttingDown\":%s,"
+                             "\"availableForHighPriorityWrites\":%s}",
+                             truth(b), truth(b && !bookie_is_writable(b)),
+                             truth(!b && a->was_serving), truth(b && bookie_takes_recovery(b))));
+}
+
+/* Says so itself when it cannot be asked. */
+static bool is_serving(const struct http_admin *a, struct http_request *r)
+{
+    if (!a->bookie)
+        http_reply_reason(r, 503, "the bookie is not serving");
+    return a->bookie;
+}
+
+static void on_read_only(struct http_admin *a, struct http_request *r)
+{
+    if (is_serving(a, r))
+        reply_json(r, mem_format("{\"readOnly\":%s}", truth(!bookie_is_writable(a->bookie))));
+}
+
+/* {"readOnly": true or false} */
+static bool wanted(struct view body, bool *read_only)
+{
+    struct json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH);
+    struct json_object *o = json_tokener_parse_ex(tokener, body.base, (int)body.len), *flag;
+    const bool found = json_object_is_type(o, json_type_object) &&
+                       json_object_object_get_ex(o, "readOnly", &flag) &&
+                       json_object_is_type(flag, json_type_boolean);
+    if (found)
+        *read_only = json_object_get_boolean(flag);
+    json_object_put(o);
+    json_tokener_free(tokener);
+    return found;
+}
+
+static void on_set_read_only(struct http_admin *a, struct http_request *r)
+{
+    bool read_only;
+    if (!is_serving(a, r))
+        return;
+    if (!wanted(http_body(r), &read_only)) {
+        http_reply_reason(r, 400, "the body must be {\"readOnly\": true} or {\"readOnly\": false}");
+        return;
+    }
+    bookie_set_read_only(a->bookie, read_only);
+    on_read_only(a, r);
+}
+
+static void on_info(struct http_admin *a, struct http_request *r)
+{
+    uint64_t free_bytes, total;
+    if (!is_serving(a, r))
+        return;
+    const enum err err = bookie_space(a->bookie, &free_bytes, &total);
+    if (err)
+        http_reply_reason(r, 500, "the space cannot be asked: %s", err_text(err));
+    else
+        reply_json(r, mem_format("{\"freeSpace\":%" PRIu64 ",\"totalSpace\":%" PRIu64 "}",
+                                 free_bytes, total));
+}
+
+/* ---- which one ------------------------------------------------------------------------------- */
+
+enum who { ALWAYS, ADMIN };
+
+static const struct {
+    const char *method, *path;
+    http_route_fn *handle;
+    enum who who;
+} routes[] = {
+#define X(method, path, handler, who) {method, path, handler, who},
+#include "bookie/http_routes.def"
+#undef X
+};
+
+static void on_request(void *ctx, struct http_request *r)
+{
+    struct http_admin *a = ctx;
+    bool known = false;
+    for (unsigned i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+        if (strcmp(routes[i].path, http_path(r)) != 0)
+            continue;
+        known = true;
+        if (strcmp(routes[i].method, http_method(r)) != 0)
+            continue;
+        if (routes[i].who == ADMIN && !a->conf->http)
+            http_reply_reason(r, 403, "httpServerEnabled=false: health and metrics only");
+        else
+            routes[i].handle(a, r);
+        return;
+    }
+    if (known)
+        http_reply_reason(r, 405, "%s is not supported here", http_method(r));
+    else
+        http_reply_reason(r, 404, "there is nothing at this path");
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+struct opening {
+    struct http_admin *admin;
+    struct http_conf conf;
+    enum err err;
+};
+
+static void open_server(void *ctx)
+{
+    struct opening *o = ctx;
+    o->err = http_open(&o->admin->server, o->admin->loop, &o->conf, on_request, o->admin);
+}
+
+static struct http_conf where(const struct bookie_conf *c)
+{
+    return (struct http_conf){.host = c->http ? c->http_host : c->metrics_host,
+                              .port = (uint16_t)(c->http ? c->http_port : c->metrics_port),
+                              .body_max = BODY_MAX};
+}
+
+enum err http_admin_open(struct http_admin **out, const struct bookie_conf *conf, struct loop *loop,
+                         struct metadata *meta)
+{
+    *out = NULL;
+    if (!conf->http && !conf->metrics_http)
+        return ERR_OK;
+    struct http_admin *a = mem_new(struct http_admin);
+    a->conf = conf;
+    a->loop = loop;
+    a->meta = meta;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->changed, NULL);
+    struct opening o = {.admin = a, .conf = where(conf)};
+    loop_call(loop, open_server, &o);
+    *out = a;
+    if (o.err) {
+        http_admin_close(out);
+        return o.err;
+    }
+    log_event(LOG_INFO, "bookie.http_opened", F_STR("host", o.conf.host),
+              F_U64("port", http_port(a->server)));
+    return ERR_OK;
+}
+
+struct setting {
+    struct http_admin *admin;
+    struct bookie *bookie;
+};
+
+static void set_bookie(void *ctx)
+{
+    const struct setting *s = ctx;
+    s->admin->bookie = s->bookie;
+    s->admin->was_serving |= s->bookie != NULL;
+}
+
+void http_admin_set(struct http_admin *a, struct bookie *b)
+{
+    struct setting s = {a, b};
+    if (a)
+        loop_call(a->loop, set_bookie, &s);
+}
+
+uint16_t http_admin_port(const struct http_admin *a)
+{
+    return http_port(a->server);
+}
+
+static void close_server(void *ctx)
+{
+    struct http_admin *a = ctx;
+    http_close(&a->server);
+}
+
+void http_admin_close(struct http_admin **admin)
+{
+    struct http_admin *a = *admin;
+    *admin = NULL;
+    if (!a)
+        return;
+    if (a->server)
+        loop_call(a->loop, close_server, a);
+    http_bookies_wait(a);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    mem_free(a);
+}
