@@ -20,9 +20,11 @@ static const struct {
 
 enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
 
-/* What a route is about: a topic when it names one. */
+/* What a route is about: a topic when it names one, or a namespace. */
 static char *resource_of(const struct segments_of_path *p)
 {
+    if (p->n == 3)
+        return mem_format("%s/%s", p->at[0], p->at[1]);
     if (p->n < 4)
         return mem_string("");
     return mem_format("%s://%s/%s/%s", p->at[0], p->at[1], p->at[2], p->at[3]);

@@ -18,6 +18,7 @@ struct broker_conf;
 struct broker_metrics;
 struct metadata;
 struct ownership;
+struct topics_map;
 
 /* Everything in it outlives the server. */
 struct admin_env {
@@ -25,6 +26,7 @@ struct admin_env {
     const struct broker_conf *conf;
     struct metadata *meta;
     struct ownership *ownership;
+    const struct topics_map *topics;
     const struct authorizer *authorizer;
     const struct broker_metrics *metrics;
 };

@@ -26,6 +26,7 @@ struct segments_of_path {
 typedef void route_fn(struct admin *a, struct http_request *r, const struct segments_of_path *p);
 route_fn on_status, on_metrics, on_health, on_version;
 route_fn on_topic_lookup, on_topic_partitions;
+route_fn on_bundle_unload, on_topic_unload;
 
 /* Gives the segments when it says true. */
 bool route_matches(const char *pattern, const char *path, struct segments_of_path *out);

@@ -13,6 +13,7 @@ enum action {
     ACTION_CONSUME,
     ACTION_LIST,    /* the topics of a namespace */
     ACTION_MONITOR, /* health, versions, metrics */
+    ACTION_MOVE,    /* unload a topic or a bundle */
 };
 
 struct principal {
