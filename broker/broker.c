@@ -2,6 +2,7 @@
 
 #include <semaphore.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "broker/admin/admin.h"
@@ -28,6 +29,7 @@ struct seat {
     struct ml_env *managed_ledgers;
     struct topics *topics;
     struct sessions *sessions;
+    struct ownership_watch watch;
 };
 
 struct broker {
@@ -153,6 +155,11 @@ static void seat_open(void *ctx)
     });
 }
 
+static void bundle_lost(struct ownership_watch *w, const char *bundle)
+{
+    topics_lost(container_of(w, struct seat, watch)->topics, bundle);
+}
+
 static void seat_close_topics(void *ctx)
 {
     struct seat *s = ctx;
@@ -241,6 +248,7 @@ static void doors_open(void *ctx)
         .conf = b->conf,
         .meta = b->meta,
         .ownership = b->ownership,
+        .topics = &b->topics,
         .authorizer = b->authorizer,
         .metrics = &b->metrics,
     };
@@ -311,8 +319,41 @@ static void seats_take(struct broker *b)
     for (unsigned i = 0; i < b->loops->n; i++)
         b->seats[i] = (struct seat){.broker = b, .loop = b->loops->at[i], .index = i};
     on_seats(b, seat_open);
-    for (unsigned i = 0; i < b->loops->n; i++)
-        b->topics.at[i] = b->seats[i].topics;
+    for (unsigned i = 0; i < b->loops->n; i++) {
+        struct seat *s = &b->seats[i];
+        b->topics.at[i] = s->topics;
+        s->watch = (struct ownership_watch){.home = s->loop, .lost = bundle_lost};
+        ownership_watch(b->ownership, &s->watch);
+    }
+}
+
+/* ---- its place among the brokers ---- */
+
+static struct ownership *ownership_of(struct broker *b)
+{
+    if (!b->conf->cluster_ownership)
+        return ownership_standalone(&b->urls);
+    return ownership_claimed(b->loops->at[0], b->meta, &b->urls);
+}
+
+static void joined(void *ctx, enum err err)
+{
+    struct broker *b = ctx;
+
+    b->err = err;
+    sem_post(&b->done);
+}
+
+static enum err join(struct broker *b)
+{
+    const char *host = strstr(b->web_url, "://") + 3;
+
+    ownership_start(b->ownership, *b->conf->broker_id ? b->conf->broker_id : host, joined, b);
+    wait_for(b, 1);
+    if (b->err)
+        log_event(LOG_ERROR, "broker.not_started", F_STR("what", "its place in the cluster"),
+                  F_ERR(b->err));
+    return b->err;
 }
 
 static enum err check_cluster(struct broker *b)
@@ -331,7 +372,8 @@ static enum err start(struct broker *b)
     TRY(take_instances(b));
     seats_take(b);
     loop_call(b->loops->at[0], doors_open, b);
-    return b->err;
+    TRY(b->err);
+    return join(b);
 }
 
 enum err broker_start(struct broker **out, const struct broker_conf *conf, struct metadata *meta,
@@ -343,7 +385,7 @@ enum err broker_start(struct broker **out, const struct broker_conf *conf, struc
     b->meta = meta;
     b->loops = loops;
     b->authorizer = authorizer_allow_all();
-    b->ownership = ownership_standalone(&b->urls);
+    b->ownership = ownership_of(b);
     sem_init(&b->done, 0, 0);
     enum err err = start(b);
     if (err) {
@@ -358,11 +400,15 @@ enum err broker_start(struct broker **out, const struct broker_conf *conf, struc
 
 /* ---- stop ---- */
 
+/* Bundles are given up once their topics are closed, so that whoever takes them finds nobody
+ * to fence; clients that were told to go find it by then, or soon. */
 static void close_all(struct broker *b)
 {
     loop_call(b->loops->at[0], listener_shut, b);
     on_seats(b, seat_close_topics);
     wait_for(b, b->loops->n);
+    ownership_stop(b->ownership, one_is_done, b);
+    wait_for(b, 1);
     on_seats(b, seat_close_sessions);
     wait_for(b, b->loops->n);
     loop_call(b->loops->at[0], admin_shut, b);

@@ -95,6 +95,12 @@ static struct options read_options(int argc, char **argv)
     return o;
 }
 
+/* Other brokers may be there too. */
+static bool is_shared(const char *metadata_url)
+{
+    return strncmp(metadata_url, "rocksdb:", strlen("rocksdb:")) != 0;
+}
+
 static enum err load_conf(const struct options *o, struct broker_conf *conf)
 {
     TRY(config_defaults(&broker_config_table, conf));
@@ -103,6 +109,7 @@ static enum err load_conf(const struct options *o, struct broker_conf *conf)
     TRY(config_load_env(&broker_config_table, conf));
     for (unsigned i = 0; i < o->n; i++)
         TRY(config_set(&broker_config_table, conf, o->sets[i], "--set"));
+    conf->cluster_ownership |= is_shared(conf->metadata_url);
     return ERR_OK;
 }
 
