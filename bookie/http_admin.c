@@ -78,7 +78,8 @@ static void on_read_only(struct http_admin *a, struct http_request *r)
 static bool wanted(struct view body, bool *read_only)
 {
     struct json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH);
-    struct json_object *o = json_tokener_parse_ex(tokener, body.base, (int)body.len), *flag;
+    struct json_object *o = json_tokener_parse_ex(tokener, (const char *)body.base, (int)body.len),
+                       *flag;
     const bool found = json_object_is_type(o, json_type_object) &&
                        json_object_object_get_ex(o, "readOnly", &flag) &&
                        json_object_is_type(flag, json_type_boolean);
