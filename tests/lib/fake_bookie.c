@@ -24,6 +24,16 @@ struct visitor {
     struct list_node node;
     struct fake_bookie *bookie;
     struct conn *conn;
+    struct list_node late; /* answers */
+};
+
+/* An answer that takes its time. */
+struct late {
+    struct list_node node;
+    struct timer timer;
+    struct visitor *visitor;
+    struct bookie_request request;
+    int32_t status;
 };
 
 struct fake_bookie {
@@ -91,6 +101,29 @@ static void answer(struct visitor *v, const struct bookie_request *q, int32_t st
         conn_send(v->conn, slice_copy(body.base, body.len));
 }
 
+static void answer_late(struct timer *t)
+{
+    struct late *l = container_of(t, struct late, timer);
+
+    list_remove(&l->node);
+    answer(l->visitor, &l->request, l->status, (struct view){0});
+    mem_free(l);
+}
+
+static void answer_add(struct visitor *v, const struct bookie_request *q, int32_t status)
+{
+    struct late *l;
+
+    if (v->bookie->knobs.add_us == 0) {
+        answer(v, q, status, (struct view){0});
+        return;
+    }
+    l = mem_new(struct late);
+    *l = (struct late){.timer.run = answer_late, .visitor = v, .request = *q, .status = status};
+    list_push_back(&v->late, &l->node);
+    loop_after(v->bookie->loop, &l->timer, v->bookie->knobs.add_us);
+}
+
 static void on_add(struct visitor *v, const struct bookie_request *q)
 {
     struct fake_bookie *b = v->bookie;
@@ -102,7 +135,7 @@ static void on_add(struct visitor *v, const struct bookie_request *q)
         status = b->knobs.add_status;
     else
         store(b, q->ledger, q->entry, q->body);
-    answer(v, q, status, (struct view){0});
+    answer_add(v, q, status);
 }
 
 static void on_read(struct visitor *v, const struct bookie_request *q)
@@ -146,6 +179,11 @@ static void on_frame(void *ctx, struct slice frame)
 
 static void leave(struct visitor *v)
 {
+    for (struct list_node *n; (n = list_pop_front(&v->late));) {
+        struct late *l = list_entry(n, struct late, node);
+        loop_cancel(v->bookie->loop, &l->timer);
+        mem_free(l);
+    }
     list_remove(&v->node);
     mem_free(v);
 }
@@ -165,6 +203,7 @@ static void accepted(void *ctx, int fd)
     struct visitor *v = mem_new(struct visitor);
 
     v->bookie = b;
+    list_init(&v->late);
     list_push_back(&b->visitors, &v->node);
     v->conn = conn_accepted(b->loop, fd, &conf, &handler, v);
 }
