@@ -43,7 +43,7 @@ struct produce {
     uint64_t asked, sent, acked, failed; /* messages */
     uint64_t began_us;
     struct timer tick;
-    bool stopping;
+    bool stopping, broken; /* by a signal; not everything was read or sent */
 };
 
 struct one_send {
@@ -72,7 +72,7 @@ static const char help[] =
 static void finish(void *ctx)
 {
     struct produce *p = ctx;
-    cli_end(&p->cli, p->failed > 0 || p->acked < p->asked ? EXIT_FAILED : EXIT_DONE);
+    cli_end(&p->cli, p->failed > 0 || p->broken ? EXIT_FAILED : EXIT_DONE);
 }
 
 static bool all_taken(const struct produce *p)
@@ -140,7 +140,7 @@ static bool send_one(struct produce *p, const struct text *t)
 
 static void more_lines(struct produce *p)
 {
-    int end = 0;
+    bool end = false;
     while (!too_early(p) && !p->stopping) {
         if (!p->line.bytes)
             p->line.bytes = lines_next(p->lines, &p->line.len, &end);
@@ -149,7 +149,11 @@ static void more_lines(struct produce *p)
         mem_free(p->line.bytes);
         p->line.bytes = NULL;
     }
-    p->lines_ended |= end != 0;
+    if (end && !p->lines_ended && lines_error(p->lines)) {
+        cli_say(&p->cli, "%s: %s", p->lines_path, lines_error(p->lines));
+        p->broken = true;
+    }
+    p->lines_ended |= end;
 }
 
 static void more(void *ctx)
@@ -199,6 +203,7 @@ static void failed(void *ctx, enum err err, const char *text)
 static void stop(void *ctx)
 {
     struct produce *p = ctx;
+    p->broken |= p->began_us == 0 || (!p->lines && !all_taken(p));
     p->stopping = true;
     end_when_done(p);
 }
@@ -327,6 +332,9 @@ static int run(struct produce *p)
     report(p);
     if (p->producer)
         producer_close(&p->producer, NULL, NULL);
+    if (p->lines)
+        lines_close(&p->lines);
+    mem_free(p->line.bytes);
     cli_close(&p->cli);
     return code;
 }

@@ -45,7 +45,7 @@ static void finish(void *ctx)
 
 static void close_consumer(struct consume_run *r)
 {
-    if (r->closing)
+    if (r->closing || !r->consumer)
         return;
     r->closing = true;
     loop_cancel(r->cli.loop, &r->look);

@@ -385,7 +385,10 @@ static void on_closed(void *ctx, enum err why)
     const char *what = l->state == LINK_DIALLING   ? "cannot be reached"
                        : l->state == LINK_GREETING ? "closed the connection before it greeted"
                                                    : "closed the connection";
-    snprintf(text, sizeof text, "%s:%u %s (%s)", l->host, l->port, what, err_text(why));
+    if (why == ERR_CLOSED)
+        snprintf(text, sizeof text, "%s:%u %s", l->host, l->port, what);
+    else
+        snprintf(text, sizeof text, "%s:%u %s (%s)", l->host, l->port, what, err_text(why));
     l->conn = NULL;
     link_end(l, text);
 }
