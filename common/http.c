@@ -44,6 +44,10 @@ struct http_request {
     struct evhttp_request *req; /* NULL: the server was closed */
     struct evkeyvalq query;
     bool query_parsed;
+    http_taken_fn *taken; /* of an answer in chunks */
+    void *taken_ctx;
+    bool chunk_waits;
+    struct task gone_task;
 };
 
 static void on_request(struct evhttp_request *req, void *arg)
@@ -164,6 +168,11 @@ const char *http_path(const struct http_request *r)
     return path && *path ? path : "/";
 }
 
+const char *http_target(const struct http_request *r)
+{
+    return r->req ? evhttp_request_get_uri(r->req) : "";
+}
+
 /* Parsed when first asked for: that it is kept does not change the request. */
 const char *http_query(const struct http_request *r, const char *key)
 {
@@ -249,6 +258,80 @@ void http_reply(struct http_request *r, int status, const char *content_type, st
     list_remove(&r->node);
     if (r->req)
         send_reply(r, status, content_type, body);
+    forget_query(r);
+    mem_free(r);
+}
+
+/* ---- an answer in chunks ------------------------------------------------------------------- */
+
+static void tell_taken(struct http_request *r, bool gone)
+{
+    if (!r->chunk_waits)
+        return;
+    r->chunk_waits = false;
+    r->taken(r->taken_ctx, gone);
+}
+
+static void connection_closed(struct evhttp_connection *c, void *arg)
+{
+    (void)c;
+    tell_taken(arg, true);
+}
+
+static void chunk_written(struct evhttp_connection *c, void *arg)
+{
+    (void)c;
+    tell_taken(arg, false);
+}
+
+static void was_gone(struct task *t)
+{
+    tell_taken(container_of(t, struct http_request, gone_task), true);
+}
+
+static struct evhttp_connection *connection_of(const struct http_request *r)
+{
+    return r->req ? evhttp_request_get_connection(r->req) : NULL;
+}
+
+void http_reply_begin(struct http_request *r, int status, const char *content_type,
+                      http_taken_fn *taken, void *ctx)
+{
+    assert(loop_is_mine(r->loop));
+    r->taken = taken;
+    r->taken_ctx = ctx;
+    if (!connection_of(r))
+        return;
+    http_add_header(r, "Content-Type", content_type);
+    evhttp_connection_set_closecb(connection_of(r), connection_closed, r);
+    evhttp_send_reply_start(r->req, status, NULL);
+}
+
+void http_reply_chunk(struct http_request *r, struct view body)
+{
+    assert(!r->chunk_waits);
+    r->chunk_waits = true;
+    if (!connection_of(r)) {
+        r->gone_task.run = was_gone;
+        loop_post(r->loop, &r->gone_task);
+        return;
+    }
+    struct evbuffer *out = evbuffer_new();
+    assert(out);
+    if (evbuffer_add(out, body.base, body.len) != 0)
+        abort();
+    evhttp_send_reply_chunk_with_cb(r->req, out, chunk_written, r);
+    evbuffer_free(out);
+}
+
+void http_reply_end(struct http_request *r)
+{
+    assert(!r->chunk_waits);
+    list_remove(&r->node);
+    if (connection_of(r))
+        evhttp_connection_set_closecb(connection_of(r), NULL, NULL);
+    if (r->req)
+        evhttp_send_reply_end(r->req);
     forget_query(r);
     mem_free(r);
 }
