@@ -119,11 +119,25 @@ static const char *domain(const struct topic_name *n)
 enum err path_partitioned(const struct topic_name *base, char into[META_KEY_MAX])
 {
     char *local = name_encode(strrchr(base->base, '/') + 1);
-    enum err e = print(into, "/admin/partitioned-topics/%s/%s/%s/%s", base->tenant, base->ns,
-                       domain(base), local);
+    enum err e = print(into, PATH_PARTITIONED "%s/%s/%s/%s", base->tenant, base->ns, domain(base),
+                       local);
 
     mem_free(local);
     return e;
+}
+
+enum err path_topics(const char *tenant, const char *ns, char into[META_KEY_MAX])
+{
+    if (!name_is_entity(tenant) || !name_is_entity(ns))
+        return ERR_INVALID_NAME;
+    return print(into, "/managed-ledgers/%s/%s/persistent/", tenant, ns);
+}
+
+enum err path_partitioned_topics(const char *tenant, const char *ns, char into[META_KEY_MAX])
+{
+    if (!name_is_entity(tenant) || !name_is_entity(ns))
+        return ERR_INVALID_NAME;
+    return print(into, PATH_PARTITIONED "%s/%s/persistent/", tenant, ns);
 }
 
 char *managed_ledger_name(const struct topic_name *n)

@@ -28,6 +28,7 @@
 #define PATH_CLUSTERS         "/admin/clusters/"
 #define PATH_POLICIES         "/admin/policies/"
 #define PATH_LOCAL_POLICIES   "/admin/local-policies/"
+#define PATH_PARTITIONED      "/admin/partitioned-topics/"
 #define PATH_BROKERS          "/lgm/brokers/" /* <id>: held by a broker that is alive */
 #define PATH_LOAD_BROKERS     "/loadbalance/brokers/" /* the same where Pulsar's tools look */
 #define PATH_OWNED            "/lgm/own/" /* <tenant>/<namespace>/<range>: who serves it */
@@ -58,6 +59,11 @@ MUST_CHECK enum err path_local_policies(const char *tenant, const char *ns,
 MUST_CHECK enum err path_tenant(const char *tenant, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_cluster(const char *cluster, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_partitioned(const struct topic_name *base, char into[META_KEY_MAX]);
+/* What the keys of a namespace's topics, and of its partitioned ones, begin with: an encoded name
+ * follows, and below a topic its cursors. */
+MUST_CHECK enum err path_topics(const char *tenant, const char *ns, char into[META_KEY_MAX]);
+MUST_CHECK enum err path_partitioned_topics(const char *tenant, const char *ns,
+                                            char into[META_KEY_MAX]);
 /* "t/ns/persistent/encoded": what Pulsar calls the managed ledger's name.  Gives. */
 char *managed_ledger_name(const struct topic_name *n);
 
