@@ -9,6 +9,7 @@
 #include "broker/cluster/ownership.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/metrics.h"
+#include "broker/policy/policies.h"
 #include "broker/session/sessions.h"
 #include "broker/topic/topics.h"
 #include "common/listener.h"
@@ -27,6 +28,7 @@ struct seat {
     unsigned index;
     struct ledger_client *ledgers;
     struct ml_env *managed_ledgers;
+    struct policies *policies;
     struct topics *topics;
     struct sessions *sessions;
     struct ownership_watch watch;
@@ -110,6 +112,15 @@ static struct ml_conf ml_conf_of(const struct broker *b)
 
 static enum err check_conf(const struct broker_conf *c)
 {
+    bool known = strcmp(c->auto_topic_type, "partitioned") == 0 ||
+                 strcmp(c->auto_topic_type, "non-partitioned") == 0;
+
+    if (!known) {
+        log_event(LOG_ERROR, "broker.config_refused", F_STR("key", "allowAutoTopicCreationType"),
+                  F_STR("value", c->auto_topic_type),
+                  F_STR("reason", "it is partitioned or non-partitioned"));
+        return ERR_BAD_CONFIG;
+    }
     if (c->ack_quorum <= c->write_quorum && c->write_quorum <= c->ensemble)
         return ERR_OK;
     log_event(LOG_ERROR, "broker.config_refused", F_I64("ensemble", c->ensemble),
@@ -133,10 +144,12 @@ static void seat_open(void *ctx)
 
     s->ledgers = ledger_client_new(s->loop, b->meta, &client);
     s->managed_ledgers = ml_env_new(s->loop, s->ledgers, b->meta, &ml);
+    s->policies = policies_new(s->loop, b->meta);
     s->topics = topics_new(&(struct topics_env){
         .home = s->loop,
         .meta = b->meta,
         .ledgers = s->managed_ledgers,
+        .policies = s->policies,
         .ownership = b->ownership,
         .metrics = &b->metrics,
         .conf = b->conf,
@@ -148,6 +161,7 @@ static void seat_open(void *ctx)
         .home = s->loop,
         .conf = b->conf,
         .meta = b->meta,
+        .policies = s->policies,
         .ownership = b->ownership,
         .authorizer = b->authorizer,
         .topics = &b->topics,
@@ -178,6 +192,7 @@ static void seat_drop(void *ctx)
 
     sessions_drop(&s->sessions);
     topics_drop(&s->topics);
+    policies_drop(&s->policies);
     ml_env_drop(&s->managed_ledgers);
     ledger_client_drop(&s->ledgers);
 }

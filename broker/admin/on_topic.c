@@ -5,7 +5,9 @@
 #include "broker/admin/routes.h"
 #include "broker/broker.h"
 #include "broker/cluster/ownership.h"
+#include "broker/policy/partitions_make.h"
 #include "broker/policy/topic_facts.h"
+#include "broker/topic/topics.h"
 #include "common/mem.h"
 
 struct question {
@@ -14,6 +16,7 @@ struct question {
     bool may_create;
     struct topic_name name;
     struct topic_facts_ask facts;
+    struct partitions_make make;
     struct ownership_call owner;
 };
 
@@ -65,11 +68,10 @@ static void start(struct admin *a, struct http_request *r, const struct segments
     *q = (struct question){.admin = a,
                            .request = r,
                            .name = name,
-                           .may_create = create && strcmp(create, "true") == 0 &&
-                                         a->env.conf->auto_topic_creation};
+                           .may_create = create && strcmp(create, "true") == 0};
     admin_holds(a);
-    q->facts = (struct topic_facts_ask){.home = a->env.home, .name = &q->name, .done = known};
-    topic_facts_ask(a->env.meta, &q->facts);
+    q->facts = (struct topic_facts_ask){.name = &q->name, .done = known};
+    topic_facts_ask(topics_env_of(a->env.topics->at[0])->policies, &q->facts);
 }
 
 /* ---- lookup ---- */
@@ -105,7 +107,7 @@ static void topic_known(struct topic_facts_ask *ask, enum err err, const struct 
 
     if (is_settled(q, err, f))
         return;
-    q->owner = (struct ownership_call){.home = ask->home, .done = owner_known};
+    q->owner = (struct ownership_call){.home = q->admin->env.home, .done = owner_known};
     ownership_find(q->admin->env.ownership, q->name.full, &q->owner);
 }
 
@@ -123,20 +125,45 @@ void on_topic_lookup(struct admin *a, struct http_request *r, const struct segme
 
 /* ---- partitions ---- */
 
+static void reply_partitions(struct question *q, int32_t n)
+{
+    json_object *o = json_object_new_object();
+
+    json_object_object_add(o, "partitions", json_object_new_int(n));
+    json_object_object_add(o, "deleted", json_object_new_boolean(false));
+    reply_json(q->request, o);
+}
+
+static void partitions_made(struct partitions_make *m, enum err err, int32_t partitions)
+{
+    struct question *q = container_of(m, struct question, make);
+
+    if (err)
+        http_reply_reason(q->request, 503, "%s", err_text(err));
+    else
+        reply_partitions(q, partitions);
+    finish(q);
+}
+
 static void partitions_known(struct topic_facts_ask *ask, enum err err, const struct topic_facts *f)
 {
     struct question *q = container_of(ask, struct question, facts);
+    const struct topics_env *env = topics_env_of(q->admin->env.topics->at[0]);
+    struct topic_creation creation =
+        topic_facts_creation(f, &q->name, topics_creation(q->admin->env.conf));
+    bool absent = f->partitions == 0 && !f->exists;
 
     if (is_settled(q, err, f))
         return;
-    if (f->partitions == 0 && !f->exists && !q->may_create) {
-        http_reply_reason(q->request, 404, "Topic not found");
-    } else {
-        json_object *o = json_object_new_object();
-        json_object_object_add(o, "partitions",
-                               json_object_new_int(q->name.partition < 0 ? f->partitions : 0));
-        reply_json(q->request, o);
+    if (absent && q->may_create && creation.allowed && creation.partitions > 0) {
+        q->make.done = partitions_made;
+        partitions_make(env->policies, &q->name, creation.partitions, &q->make);
+        return;
     }
+    if (absent && !(q->may_create && creation.allowed))
+        http_reply_reason(q->request, 404, "Topic not found");
+    else
+        reply_partitions(q, q->name.partition < 0 ? f->partitions : 0);
     finish(q);
 }
 

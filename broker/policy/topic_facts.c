@@ -1,69 +1,59 @@
 #include "broker/policy/topic_facts.h"
 
 #include <assert.h>
-
-#include "metadata/records.h"
-
-static struct topic_facts_ask *ask_of(struct meta_call *c)
-{
-    return container_of(c, struct topic_facts_ask, call);
-}
+#include <string.h>
 
 static void say(struct topic_facts_ask *a, enum err err)
 {
     a->done(a, err, &a->facts);
 }
 
-static void next(struct topic_facts_ask *a, enum err path, const char *key,
-                 void (*done)(struct meta_call *c, const struct meta_reply *r))
-{
-    a->call = (struct meta_call){.home = a->home, .done = done};
-    assert(path == ERR_OK);
-    (void)path;
-    meta_get(a->meta, key, &a->call);
-}
-
 static void topic_read(struct meta_call *c, const struct meta_reply *r)
 {
-    struct topic_facts_ask *a = ask_of(c);
+    struct topic_facts_ask *a = container_of(c, struct topic_facts_ask, call);
 
     a->facts.exists = r->err == ERR_OK;
     say(a, r->err == ERR_NOT_FOUND ? ERR_OK : r->err);
 }
 
-static void partitions_read(struct meta_call *c, const struct meta_reply *r)
+static void read_topic(struct topic_facts_ask *a)
 {
-    struct topic_facts_ask *a = ask_of(c);
     char key[META_KEY_MAX];
-
-    if (r->err && r->err != ERR_NOT_FOUND) {
-        say(a, r->err);
-        return;
-    }
-    if (r->err == ERR_OK) {
-        enum err err = partitioned_record_read(slice_view(r->value), &a->facts.partitions);
-        if (err) {
-            say(a, err);
-            return;
-        }
-    }
     char *stored = managed_ledger_name(a->name);
     enum err path = path_managed_ledger(stored, key);
+
     mem_free(stored);
-    next(a, path, key, topic_read);
+    assert(path == ERR_OK); /* it came through topic_facts_name() */
+    (void)path;
+    a->call = (struct meta_call){.home = loop_mine(), .done = topic_read};
+    meta_get(policies_metadata(a->policies), key, &a->call);
 }
 
-static void namespace_read(struct meta_call *c, const struct meta_reply *r)
+static void partitions_known(struct policies_ask *ask, enum err err, const struct policies_fact *f)
 {
-    struct topic_facts_ask *a = ask_of(c);
-    char key[META_KEY_MAX];
+    struct topic_facts_ask *a = container_of(ask, struct topic_facts_ask, ask);
 
-    a->facts.ns_exists = r->err == ERR_OK;
-    if (r->err) {
-        say(a, r->err == ERR_NOT_FOUND ? ERR_OK : r->err);
+    if (err) {
+        say(a, err);
         return;
     }
-    next(a, path_partitioned(a->name, key), key, partitions_read);
+    a->facts.going = f->topic.deleted;
+    a->facts.partitions = f->topic.deleted ? 0 : f->topic.partitions;
+    read_topic(a);
+}
+
+static void namespace_known(struct policies_ask *ask, enum err err, const struct policies_fact *f)
+{
+    struct topic_facts_ask *a = container_of(ask, struct topic_facts_ask, ask);
+
+    a->facts.ns = f->ns;
+    a->facts.ns_exists = f->there && f->ns.exists;
+    if (err || !a->facts.ns_exists) {
+        say(a, err);
+        return;
+    }
+    a->ask.done = partitions_known;
+    policies_partitioned(a->policies, a->name, &a->ask);
 }
 
 static enum err fits(const struct topic_name *n)
@@ -88,11 +78,26 @@ enum err topic_facts_name(const char *text, struct topic_name *out)
     return ERR_INVALID_NAME;
 }
 
-void topic_facts_ask(struct metadata *m, struct topic_facts_ask *a)
+void topic_facts_ask(struct policies *p, struct topic_facts_ask *a)
 {
-    char key[META_KEY_MAX];
-
-    a->meta = m;
+    a->policies = p;
     a->facts = (struct topic_facts){0};
-    next(a, path_namespace(a->name->tenant, a->name->ns, key), key, namespace_read);
+    a->ask.done = namespace_known;
+    policies_namespace(p, a->name->tenant, a->name->ns, &a->ask);
+}
+
+struct topic_creation topic_facts_creation(const struct topic_facts *f,
+                                           const struct topic_name *name,
+                                           struct topic_creation broker)
+{
+    static const struct topic_creation none;
+
+    if (strcmp(name->tenant, "pulsar") == 0 && strcmp(name->ns, "system") == 0)
+        return (struct topic_creation){.allowed = true};
+    if (f->going)
+        return none;
+    struct topic_creation c = f->ns.creation_set ? f->ns.creation : broker;
+    if (name->partition >= 0) /* a partition is an ordinary topic */
+        c.partitions = 0;
+    return c;
 }

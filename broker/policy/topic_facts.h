@@ -2,26 +2,29 @@
  *
  *   namespace's node -> partitions of the base name -> the topic's own node
  *
+ * The first two come from the loop's policies; whether a topic exists is always read.
+ *
  * Memory:  an ask is the caller's and stays put until done(); its name too.
- * Threads: from any loop; done() on ask->home, never in the caller's stack.
+ * Threads: the loop of the policies; done() never in the caller's stack.
  */
 #ifndef BROKER_POLICY_TOPIC_FACTS_H
 #define BROKER_POLICY_TOPIC_FACTS_H
 
-#include "metadata/metadata.h"
-#include "metadata/paths.h"
+#include "broker/policy/policies.h"
 
 struct topic_facts {
     bool ns_exists;
+    struct ns_policies ns;
     int32_t partitions; /* of the base name; 0: it is not partitioned */
+    bool going;         /* the base name was partitioned, and its partitions are being deleted */
     bool exists;        /* it was stored to */
 };
 
 struct topic_facts_ask {
-    struct loop *home;
     const struct topic_name *name;
     void (*done)(struct topic_facts_ask *a, enum err err, const struct topic_facts *facts);
-    struct metadata *meta; /* private, as the rest */
+    struct policies *policies; /* private, as the rest */
+    struct policies_ask ask;
     struct meta_call call;
     struct topic_facts facts;
 };
@@ -30,6 +33,12 @@ struct topic_facts_ask {
 MUST_CHECK enum err topic_facts_name(const char *text, struct topic_name *out);
 
 /* The name must have come through topic_facts_name(). */
-void topic_facts_ask(struct metadata *m, struct topic_facts_ask *a);
+void topic_facts_ask(struct policies *p, struct topic_facts_ask *a);
+
+/* What is made for a topic that is not there: the namespace's word before the broker's; nothing
+ * while its partitions are going; what the system keeps for itself always. */
+struct topic_creation topic_facts_creation(const struct topic_facts *f,
+                                           const struct topic_name *name,
+                                           struct topic_creation broker);
 
 #endif

@@ -5,9 +5,11 @@
 #include "broker/broker.h"
 #include "broker/cluster/ownership.h"
 #include "broker/metrics.h"
+#include "broker/policy/partitions_make.h"
 #include "broker/policy/topic_facts.h"
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
+#include "broker/topic/topics.h"
 
 struct lookup {
     struct session *session;
@@ -16,6 +18,7 @@ struct lookup {
     void (*fail)(struct session *s, uint64_t request, int code, const char *why);
     struct topic_name name;
     struct topic_facts_ask facts;
+    struct partitions_make make;
     struct ownership_call owner;
 };
 
@@ -113,14 +116,32 @@ static bool is_settled(struct lookup *l, enum err err, const struct topic_facts 
     return true;
 }
 
+static void partitions_made(struct partitions_make *m, enum err err, int32_t partitions)
+{
+    struct lookup *l = container_of(m, struct lookup, make);
+
+    if (err)
+        fail(l, err, err_text(err));
+    else
+        partitions_found(l->session, l->request, partitions);
+    finish(l);
+}
+
 static void partitions_known(struct topic_facts_ask *a, enum err err, const struct topic_facts *f)
 {
     struct lookup *l = container_of(a, struct lookup, facts);
-    bool may_create = l->may_create && session_env(l->session)->conf->auto_topic_creation;
+    const struct sessions_env *env = session_env(l->session);
+    struct topic_creation creation = topic_facts_creation(f, &l->name, topics_creation(env->conf));
+    bool absent = f->partitions == 0 && !f->exists;
 
     if (is_settled(l, err, f))
         return;
-    if (f->partitions == 0 && !f->exists && !may_create)
+    if (absent && l->may_create && creation.allowed && creation.partitions > 0) {
+        l->make.done = partitions_made;
+        partitions_make(env->policies, &l->name, creation.partitions, &l->make);
+        return;
+    }
+    if (absent && !(l->may_create && creation.allowed))
         fail(l, ERR_TOPIC_NOT_FOUND, "the topic does not exist");
     else /* a partition is an ordinary topic */
         partitions_found(l->session, l->request, l->name.partition < 0 ? f->partitions : 0);
@@ -145,7 +166,7 @@ static void topic_known(struct topic_facts_ask *a, enum err err, const struct to
 
     if (is_settled(l, err, f))
         return;
-    l->owner = (struct ownership_call){.home = a->home, .done = owner_known};
+    l->owner = (struct ownership_call){.home = session_env(l->session)->home, .done = owner_known};
     ownership_find(session_env(l->session)->ownership, l->name.full, &l->owner);
 }
 
@@ -187,9 +208,8 @@ static void start(struct session *s, const char *topic, struct lookup about,
     session_hold(s);
     s->home->lookups++;
     metric_add(&session_env(s)->metrics->lookups, 1);
-    l->facts =
-        (struct topic_facts_ask){.home = session_env(s)->home, .name = &l->name, .done = known};
-    topic_facts_ask(session_env(s)->meta, &l->facts);
+    l->facts = (struct topic_facts_ask){.name = &l->name, .done = known};
+    topic_facts_ask(session_env(s)->policies, &l->facts);
 }
 
 enum err on_lookup(struct session *s, const struct command *c)

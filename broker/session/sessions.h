@@ -12,6 +12,7 @@ struct broker_conf;
 struct broker_metrics;
 struct metadata;
 struct ownership;
+struct policies;
 struct sessions;
 struct topics_map;
 
@@ -20,6 +21,7 @@ struct sessions_env {
     struct loop *home;
     const struct broker_conf *conf;
     struct metadata *meta;
+    struct policies *policies; /* of this loop */
     struct ownership *ownership;
     const struct authorizer *authorizer;
     const struct topics_map *topics;

@@ -163,7 +163,8 @@ static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger
 {
     struct topic *t = container_of(c, struct topic, ml_call);
 
-    if (err == ERR_TOPIC_NOT_FOUND && !t->create && somebody_would_create(t)) {
+    if (err == ERR_TOPIC_NOT_FOUND && !t->create && t->may_create &&
+        somebody_would_create(t)) {
         t->create = true;
         tell_waiting(t, err, "the topic does not exist", false);
         load_ledger(t);
@@ -194,6 +195,15 @@ static void load_ledger(struct topic *t)
     mem_free(stored);
 }
 
+static void load_if_allowed(struct topic *t, const struct topic_facts *f)
+{
+    struct topic_creation broker = topics_creation(env_of(t)->conf);
+
+    t->may_create = topic_facts_creation(f, &t->name, broker).allowed;
+    t->create = t->create && t->may_create;
+    load_ledger(t);
+}
+
 /* Clients take TopicNotFound for a partition that the metadata does not have (clients.md 9). */
 static void facts_came(struct topic_facts_ask *a, enum err err, const struct topic_facts *f)
 {
@@ -210,7 +220,7 @@ static void facts_came(struct topic_facts_ask *a, enum err err, const struct top
     else if (f->partitions > 0 && t->name.partition < 0)
         not_loaded(t, ERR_NOT_ALLOWED, "the topic is partitioned: use its partitions");
     else
-        load_ledger(t);
+        load_if_allowed(t, f);
 }
 
 static void owner_came(struct ownership_call *c, enum err err, bool mine,
@@ -223,9 +233,8 @@ static void owner_came(struct ownership_call *c, enum err err, bool mine,
         not_loaded(t, ERR_NOT_READY, "this broker does not serve the topic: look it up again");
         return;
     }
-    t->ask_facts =
-        (struct topic_facts_ask){.home = env_of(t)->home, .name = &t->name, .done = facts_came};
-    topic_facts_ask(env_of(t)->meta, &t->ask_facts);
+    t->ask_facts = (struct topic_facts_ask){.name = &t->name, .done = facts_came};
+    topic_facts_ask(env_of(t)->policies, &t->ask_facts);
 }
 
 void topic_load(struct topic *t, bool create)

@@ -43,7 +43,7 @@ struct topic {
     unsigned under_way;             /* of our own: cursors being made or deleted */
 
     /* loading */
-    bool create;
+    bool create, may_create; /* somebody wants it made; and it may be */
     bool unwanted; /* to be closed as soon as it is loaded */
     struct ownership_call ask_owner;
     struct topic_facts_ask ask_facts;

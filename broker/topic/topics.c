@@ -74,17 +74,18 @@ static void load(struct topics *t, struct topics_call *c)
     topic_load(topic, c->create);
 }
 
-/* What the system keeps for itself is always made. */
-static bool may_create(const struct topics *t, const char *name)
+struct topic_creation topics_creation(const struct broker_conf *conf)
 {
-    static const char system[] = "persistent://pulsar/system/";
+    bool partitioned = strcmp(conf->auto_topic_type, "partitioned") == 0;
 
-    return t->env.conf->auto_topic_creation || strncmp(name, system, sizeof(system) - 1) == 0;
+    return (struct topic_creation){
+        .allowed = conf->auto_topic_creation,
+        .partitions = partitioned ? (int32_t)conf->default_partitions : 0,
+    };
 }
 
 void topics_get(struct topics *t, struct topics_call *c)
 {
-    c->create = c->create && may_create(t, c->name);
     if (t->closing) {
         c->done(c, ERR_NOT_READY, NULL, "the topic is being unloaded: the broker stops");
         return;

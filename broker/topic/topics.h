@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "broker/policy/ns_policies.h"
 #include "common/err.h"
 #include "common/list.h"
 #include "common/loop.h"
@@ -28,6 +29,7 @@ struct broker_metrics;
 struct metadata;
 struct ml_env;
 struct ownership;
+struct policies;
 struct topic;
 struct topics;
 
@@ -36,6 +38,7 @@ struct topics_env {
     struct loop *home;
     struct metadata *meta;
     struct ml_env *ledgers;
+    struct policies *policies; /* of this loop */
     struct ownership *ownership;
     struct broker_metrics *metrics;
     const struct broker_conf *conf;
@@ -48,6 +51,9 @@ struct topics *topics_new(const struct topics_env *env); /* gives; env is copied
 void topics_drop(struct topics **t);                     /* after topics_close() is done */
 struct loop *topics_loop(const struct topics *t);
 const struct topics_env *topics_env_of(const struct topics *t);
+
+/* What the settings say, for namespaces that say nothing. */
+struct topic_creation topics_creation(const struct broker_conf *conf);
 
 struct topics_call {
     const char *name; /* full; borrowed until done() */
