@@ -136,6 +136,47 @@ void cursor_set_remove_upto(struct cursor_set *s, struct position p)
         drop_first(s, gone);
 }
 
+static void drop_at(struct cursor_set *s, unsigned i)
+{
+    roaring_bitmap_free(s->at[i].entries);
+    s->n--;
+    memmove(s->at + i, s->at + i + 1, (s->n - i) * sizeof(*s->at));
+}
+
+bool cursor_set_remove(struct cursor_set *s, struct position p)
+{
+    struct cursor_set_ledger *l = find(s, p.ledger);
+    uint32_t entry = (uint32_t)p.entry;
+
+    if (!l || p.entry < 0 || p.entry > CURSOR_SET_ENTRY_MAX ||
+        !roaring_bitmap_remove_checked(l->entries, entry))
+        return false;
+    l->count--;
+    l->runs--;
+    l->runs += entry > 0 && roaring_bitmap_contains(l->entries, entry - 1);
+    l->runs += roaring_bitmap_contains(l->entries, entry + 1);
+    if (l->count == 0)
+        drop_at(s, (unsigned)(l - s->at));
+    return true;
+}
+
+bool cursor_set_first(const struct cursor_set *s, struct position from, struct position *out)
+{
+    for (unsigned i = place_of(s, from.ledger); i < s->n; i++) {
+        const struct cursor_set_ledger *l = &s->at[i];
+        int64_t first = l->ledger == from.ledger && from.entry > 0 ? from.entry : 0;
+        roaring_uint32_iterator_t it;
+        if (first > CURSOR_SET_ENTRY_MAX)
+            continue;
+        roaring_init_iterator(l->entries, &it);
+        if (!roaring_move_uint32_iterator_equalorlarger(&it, (uint32_t)first))
+            continue;
+        *out = (struct position){l->ledger, it.current_value};
+        return true;
+    }
+    return false;
+}
+
 bool cursor_set_has(const struct cursor_set *s, struct position p)
 {
     const struct cursor_set_ledger *l = find(s, p.ledger);

@@ -32,6 +32,9 @@ void cursor_set_drop(struct cursor_set *s); /* empty afterwards, and may be used
 /* The number of entries that are new. */
 uint64_t cursor_set_add(struct cursor_set *s, int64_t ledger, int64_t first, int64_t last);
 void cursor_set_remove_upto(struct cursor_set *s, struct position p);
+bool cursor_set_remove(struct cursor_set *s, struct position p); /* false: it was not in it */
+/* The first one at or after `from`; false: there is none. */
+bool cursor_set_first(const struct cursor_set *s, struct position from, struct position *out);
 bool cursor_set_has(const struct cursor_set *s, struct position p);
 /* The first entry of the ledger from `from` on that is not in the set. */
 int64_t cursor_set_first_absent(const struct cursor_set *s, int64_t ledger, int64_t from);

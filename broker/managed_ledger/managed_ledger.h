@@ -35,6 +35,7 @@
 struct metadata;
 struct managed_ledger;
 struct cursor;
+struct cursor_set;
 
 struct ml_conf {
     struct quorum quorum;
@@ -84,6 +85,23 @@ struct ml_waits {
     uint32_t ms[ML_WAITS];
 };
 
+/* What may differ from one to the other, and change while it serves: the next ledger and the next
+ * trimming go by it.  At first it is what the conf says. */
+struct ml_policy {
+    int64_t retention_ms, retention_bytes; /* as in ml_conf */
+    struct quorum quorum;
+};
+void managed_ledger_configure(struct managed_ledger *m, const struct ml_policy *p);
+
+/* No adds from now on (ERR_TERMINATED); those that were taken are stored, the last ledger is
+ * sealed, and the node says where the end is; then done().  Again is fine. */
+struct ml_terminate {
+    void (*done)(struct ml_terminate *t, enum err err, struct position last);
+    struct list_node node; /* private */
+};
+void managed_ledger_terminate(struct managed_ledger *m, struct ml_terminate *t);
+bool managed_ledger_is_terminated(const struct managed_ledger *m);
+
 struct ml_add {
     struct chain payload; /* from 0x0e01; at most CHAIN_MAX - 1 slices; borrowed until done() */
     uint32_t crc;         /* CRC32C of the payload */
@@ -113,8 +131,9 @@ struct ml_entry {
 struct ml_read {
     struct position from; /* the first to look at: normalised with segments_next() */
     unsigned max_entries;
-    size_t max_bytes;          /* at least one entry is read whatever its size; 0: no limit */
-    const struct cursor *skip; /* what it has acknowledged is left out; NULL: nothing is */
+    size_t max_bytes;              /* at least one entry is read whatever its size; 0: no limit */
+    const struct cursor *skip;     /* what it has acknowledged is left out; NULL: nothing is */
+    const struct cursor_set *only; /* nothing else; may change until done(); NULL: everything */
     /* entries are the callee's (gives; drop each payload); n is 0 when nothing is readable there
      * yet; `next` is where to go on.  An error: what was read before it was delivered. */
     void (*done)(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,

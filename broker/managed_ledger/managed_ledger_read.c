@@ -1,5 +1,6 @@
 #include <assert.h>
 
+#include "broker/managed_ledger/cursor_set.h"
 #include "broker/managed_ledger/managed_ledger_inside.h"
 
 /* One managed_ledger_read() on its way: cache, then runs of entries from sources. */
@@ -65,11 +66,25 @@ static bool enough(const struct read_job *j)
     return j->n >= r->max_entries || (r->max_bytes > 0 && j->n > 0 && j->bytes >= r->max_bytes);
 }
 
-/* The first place from p on that is wanted. */
-static struct position wanted(const struct read_job *j, struct position p)
+static struct position existing(const struct read_job *j, struct position p)
 {
     return j->r->skip ? cursor_next_unacked(j->r->skip, before(p))
                       : segments_next(&j->ml->segments, before(p));
+}
+
+/* The first place from p on that is wanted. */
+static struct position wanted(const struct read_job *j, struct position p)
+{
+    struct position at;
+
+    if (!j->r->only)
+        return existing(j, p);
+    while (cursor_set_first(j->r->only, p, &at)) {
+        p = existing(j, at);
+        if (position_equal(p, at))
+            return at;
+    }
+    return POSITION_LATEST;
 }
 
 /* ---- from a source
