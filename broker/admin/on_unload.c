@@ -38,8 +38,7 @@ void on_bundle_unload(struct admin *a, struct http_request *r, const struct segm
     char *bundle = mem_format("%s/%s/%s", p->at[0], p->at[1], p->at[2]);
     struct moving *w = mem_new(struct moving);
 
-    *w = (struct moving){
-        .admin = a, .request = r, .move = {.home = a->env.home, .done = moved}};
+    *w = (struct moving){.admin = a, .request = r, .move = {.home = a->env.home, .done = moved}};
     admin_holds(a);
     ownership_move(a->env.ownership, bundle, to ? to : "", &w->move);
     mem_free(bundle);

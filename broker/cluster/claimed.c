@@ -149,8 +149,16 @@ static void claim(struct claimed *c, struct claimed_bundle *b)
 
     if (c->effects->alive(c->ctx, c->me, &life))
         check(&w, c->me, life.version);
-    if (*b->owner && strcmp(b->owner, c->me) != 0)
-        check(&w, b->owner, c->effects->alive(c->ctx, b->owner, &life) ? life.version : -1);
+    if (*b->owner && strcmp(b->owner, c->me) != 0) {
+        bool other = c->effects->alive(c->ctx, b->owner, &life);
+        if (other && !b->looked) {
+            b->state = CLAIMED_LOOKING;
+            b->looking_at = b->version;
+            c->effects->look(c->ctx, b->name, b->owner);
+            return;
+        }
+        check(&w, b->owner, other ? life.version : -1);
+    }
     write(c, b, &w);
 }
 
@@ -201,7 +209,7 @@ static void go_on(struct claimed *c, struct claimed_bundle *b)
     if (b->state == CLAIMED_WRITING || b->state == CLAIMED_READING)
         return;
     settle(c, b);
-    if (b->state == CLAIMED_PAUSING)
+    if (b->state != CLAIMED_RESTING)
         return;
     if (!list_empty(&b->asks)) {
         struct claimed_ask *first = list_entry(b->asks.next, struct claimed_ask, node);
@@ -281,6 +289,19 @@ void claimed_read(struct claimed *c, const char *bundle, enum err err)
         again(c, b);
 }
 
+void claimed_looked(struct claimed *c, const char *bundle, enum err err)
+{
+    struct claimed_bundle *b = find(c, bundle);
+
+    assert(b && b->state == CLAIMED_LOOKING);
+    if (err) {
+        fail(c, b);
+        return;
+    }
+    b->looked = b->looking_at == b->version;
+    rest(c, b);
+}
+
 void claimed_paused(struct claimed *c, const char *bundle)
 {
     struct claimed_bundle *b = find(c, bundle);
@@ -308,6 +329,7 @@ void claimed_record(struct claimed *c, const char *bundle, const char *owner, co
     mem_free(b->nonce);
     b->owner = mem_string(owner ? owner : "");
     b->nonce = mem_string(owner ? nonce : "");
+    b->looked = b->looked && owner && b->version == version;
     b->version = owner ? version : -1;
     if (was_mine && !is_mine(c, b))
         c->effects->lost(c->ctx, b->name);
@@ -326,4 +348,3 @@ void claimed_stop(struct claimed *c)
     }
     say_if_stopped(c);
 }
-

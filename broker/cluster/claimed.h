@@ -3,7 +3,7 @@
  *   find --> [owner alive?] --yes--> answer: mine, or its
  *                 | no
  *                 v
- *   RESTING --> WRITING --ok-----------------> RESTING: ask the record again
+ *   RESTING --> WRITING --ok-----------------> RESTING: look at the record again
  *      ^           | somebody was faster, or it may have happened
  *      |           v
  *      +-- PAUSING <-- READING: the record is read back, and asked again
@@ -11,8 +11,10 @@
  * A record names an owner and its nonce; it counts only while a registration with that
  * nonce lives.  A claim is one transaction: my registration is as I know it, that of the
  * owner before me is gone, the record is as I read it.  So a broker that lost its
- * registration claims nothing, and nobody claims from one that lives.  Records are never
- * removed, a bundle given up says "": versions do not begin anew, so no old
+ * registration claims nothing, and nobody claims from one that lives.  A registration's
+ * versions begin anew with every session: one whose nonce is not the record's is read again
+ * (LOOKING), newer than the record, before its version says that the owner is gone.  Records
+ * are never removed, a bundle given up says "": versions do not begin anew, so no old
  * expectation holds by chance.
  *
  * Whether a bundle is mine is read off its record alone: it stays mine while the store is
@@ -65,13 +67,20 @@ struct claimed_effects {
     bool (*alive)(void *ctx, const char *id, struct claimed_life *out); /* borrows until the next */
     void (*write)(void *ctx, const struct claimed_write *w); /* -> claimed_record, claimed_wrote */
     void (*read)(void *ctx, const char *bundle);             /* -> claimed_record, claimed_read */
+    void (*look)(void *ctx, const char *bundle, const char *id);  /* -> alive's, claimed_looked */
     void (*pause)(void *ctx, const char *bundle, unsigned tries); /* -> claimed_paused */
     void (*answer)(void *ctx, struct claimed_ask *a, enum err err, const char *owner);
     void (*lost)(void *ctx, const char *bundle);
     void (*stopped)(void *ctx);
 };
 
-enum claimed_state { CLAIMED_RESTING, CLAIMED_WRITING, CLAIMED_READING, CLAIMED_PAUSING };
+enum claimed_state {
+    CLAIMED_RESTING,
+    CLAIMED_LOOKING,
+    CLAIMED_WRITING,
+    CLAIMED_READING,
+    CLAIMED_PAUSING
+};
 
 struct claimed_bundle {
     UT_hash_handle hh;
@@ -79,6 +88,8 @@ struct claimed_bundle {
     enum claimed_state state;
     char *owner, *nonce; /* of the record; "" for nobody */
     int64_t version;     /* below 0: there is no record */
+    int64_t looking_at;  /* this version's owner; looked: at its registration, since */
+    bool looked;
     unsigned tries;
     bool kept; /* stopping: it could not be given up */
     struct claimed_ask *writing;
@@ -103,6 +114,7 @@ void claimed_record(struct claimed *c, const char *bundle, const char *owner, co
                     int64_t version);
 void claimed_wrote(struct claimed *c, const char *bundle, enum err err);
 void claimed_read(struct claimed *c, const char *bundle, enum err err);
+void claimed_looked(struct claimed *c, const char *bundle, enum err err);
 void claimed_paused(struct claimed *c, const char *bundle);
 /* Claims nothing more, gives up what is mine; then stopped(). */
 void claimed_stop(struct claimed *c);

@@ -97,8 +97,8 @@ static void go_back(struct errand *e, enum err err)
     stop_if_idle(s);
 }
 
-static struct broker_record copy_urls(const char *service, const char *service_tls,
-                                      const char *web, const char *web_tls)
+static struct broker_record copy_urls(const char *service, const char *service_tls, const char *web,
+                                      const char *web_tls)
 {
     return (struct broker_record){.service = mem_string(service),
                                   .service_tls = mem_string(service_tls),
@@ -134,11 +134,12 @@ static bool alive(void *ctx, const char *id, struct claimed_life *out)
     return b != NULL;
 }
 
-/* A write or a read of a bundle's record. */
+/* Something asked of the store about one bundle. */
 struct step {
     struct meta_call call;
     struct shell *shell;
     char *bundle;
+    char *id; /* whose registration is looked at */
     struct slice value;
     int64_t version; /* that a write gives the record */
     struct timer timer;
@@ -157,6 +158,7 @@ static void step_free(struct step *step)
 {
     slice_drop(&step->value);
     mem_free(step->bundle);
+    mem_free(step->id);
     mem_free(step);
 }
 
@@ -181,10 +183,10 @@ static void write(void *ctx, const struct claimed_write *w)
 
     for (unsigned i = 0; i < w->checks; i++, n++) {
         keys[n] = mem_format(PATH_BROKERS "%s", w->check[i].id);
-        ops[n] = (struct meta_op){
-            .kind = META_CHECK,
-            .key = keys[n],
-            .expected = w->check[i].version < 0 ? META_ABSENT : w->check[i].version};
+        ops[n] = (struct meta_op){.kind = META_CHECK,
+                                  .key = keys[n],
+                                  .expected =
+                                      w->check[i].version < 0 ? META_ABSENT : w->check[i].version};
     }
     step->value = owner_record_write(w->owner, w->nonce);
     step->version = w->expected < 0 ? 0 : w->expected + 1;
@@ -222,6 +224,32 @@ static void read(void *ctx, const char *bundle)
     char *key = mem_format(PATH_OWNED "%s", bundle);
 
     step->call = (struct meta_call){.home = s->home, .done = read_back};
+    meta_get(s->meta, key, &step->call);
+    mem_free(key);
+}
+
+static void looked(struct meta_call *c, const struct meta_reply *r)
+{
+    struct step *step = container_of(c, struct step, call);
+    struct shell *s = step->shell;
+    enum err err = r->err;
+
+    if (!err || err == ERR_NOT_FOUND) {
+        registry_learn(&s->registry, step->id, err ? NULL : &r->value, r->version, r->revision);
+        err = ERR_OK;
+    }
+    claimed_looked(&s->core, step->bundle, err);
+    step_free(step);
+}
+
+static void look(void *ctx, const char *bundle, const char *id)
+{
+    struct shell *s = ctx;
+    struct step *step = step_new(s, bundle);
+    char *key = mem_format(PATH_BROKERS "%s", id);
+
+    step->id = mem_string(id);
+    step->call = (struct meta_call){.home = s->home, .done = looked};
     meta_get(s->meta, key, &step->call);
     mem_free(key);
 }
@@ -270,8 +298,8 @@ static void core_stopped(void *ctx)
     stop_if_idle(s);
 }
 
-static const struct claimed_effects effects = {alive,  write, read,        pause_for,
-                                               answer, lost,  core_stopped};
+static const struct claimed_effects effects = {alive,     write,  read, look,
+                                               pause_for, answer, lost, core_stopped};
 
 /* ---- records ---- */
 

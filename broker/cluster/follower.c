@@ -110,8 +110,8 @@ static void changed(struct meta_watch *w, const struct meta_change *c)
                                         .revision = c->revision});
 }
 
-void follower_learn(struct follower *f, const char *key, const struct slice *value,
-                    int64_t version, uint64_t revision)
+void follower_learn(struct follower *f, const char *key, const struct slice *value, int64_t version,
+                    uint64_t revision)
 {
     mirror_learn(&f->mirror,
                  &(struct mirror_fact){.key = key,

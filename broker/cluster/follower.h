@@ -32,8 +32,8 @@ struct follower {
 
 void follower_start(struct follower *f);
 /* What an answer said of `key` (below the prefix): NULL for absent. */
-void follower_learn(struct follower *f, const char *key, const struct slice *value,
-                    int64_t version, uint64_t revision);
+void follower_learn(struct follower *f, const char *key, const struct slice *value, int64_t version,
+                    uint64_t revision);
 void follower_stop(struct follower *f); /* then stopped(), perhaps in this stack */
 
 #endif

@@ -60,8 +60,7 @@ struct ownership_ops {
                   void *ctx);
     void (*stop)(struct ownership *o, void (*done)(void *ctx), void *ctx);
     void (*find)(struct ownership *o, const char *topic, struct ownership_call *c);
-    void (*move)(struct ownership *o, const char *bundle, const char *to,
-                 struct ownership_move *m);
+    void (*move)(struct ownership *o, const char *bundle, const char *to, struct ownership_move *m);
     void (*close)(struct ownership *o);
 };
 

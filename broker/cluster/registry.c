@@ -111,6 +111,12 @@ static void caught_up(struct follower *f)
     joined_if_so(r);
 }
 
+void registry_learn(struct registry *r, const char *id, const struct slice *value, int64_t version,
+                    uint64_t revision)
+{
+    follower_learn(&r->follower, id, value, version, revision);
+}
+
 /* ---- my own ---- */
 
 static void again(struct timer *t)

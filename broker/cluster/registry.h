@@ -52,6 +52,9 @@ struct registry {
 void registry_init(struct registry *r);
 void registry_join(struct registry *r, const char *id, const struct broker_urls *urls);
 void registry_leave(struct registry *r); /* gives the registration back; then left() */
+/* What an answer said of a registration; value NULL: there is none. */
+void registry_learn(struct registry *r, const char *id, const struct slice *value, int64_t version,
+                    uint64_t revision);
 const struct registered *registry_find(const struct registry *r, const char *id);
 
 #endif
