@@ -11,6 +11,8 @@
 #include "common/mem.h"
 #include "common/parse.h"
 
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_RAW };
+
 struct consume {
     struct cli cli;
     struct consumer_conf conf;
@@ -18,7 +20,7 @@ struct consume {
     const char *url;
     uint64_t count; /* 0: for ever */
     double idle_s;  /* end when nothing came for so long; 0: never */
-    enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_RAW } format;
+    enum format format;
     uint64_t got;
     struct timer idle;
     int exit_code;
@@ -224,7 +226,7 @@ static bool take(struct consume *c, int option, const char *text)
         return which >= 0;
     case 'F':
         which = one_of(text, formats);
-        c->format = which;
+        c->format = (enum format)which;
         return which >= 0;
     case 'i':
         return !parse_double(text, &c->idle_s) && c->idle_s > 0;
@@ -256,9 +258,8 @@ static int run(struct consume *c)
     return code;
 }
 
-int command_consume(int argc, char **argv)
+static int parse_and_run(struct consume *c, int argc, char **argv)
 {
-    struct consume *c = mem_new(struct consume);
     int option;
 
     while ((option = getopt_long(argc, argv, "s:n:t:p:h", options, NULL)) != -1) {
@@ -272,7 +273,13 @@ int command_consume(int argc, char **argv)
     if (argc - optind != 1 || !c->conf.subscription)
         return usage_error("consume", "one TOPIC and -s SUBSCRIPTION are needed");
     c->conf.topic = argv[optind];
-    int code = run(c);
+    return run(c);
+}
+
+int command_consume(int argc, char **argv)
+{
+    struct consume *c = mem_new(struct consume);
+    int code = parse_and_run(c, argc, argv);
     mem_free(c);
     return code;
 }

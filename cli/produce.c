@@ -339,9 +339,8 @@ static int run(struct produce *p)
     return code;
 }
 
-int command_produce(int argc, char **argv)
+static int parse_and_run(struct produce *p, int argc, char **argv)
 {
-    struct produce *p = mem_new(struct produce);
     int option;
 
     p->times = 1;
@@ -359,7 +358,13 @@ int command_produce(int argc, char **argv)
     if ((p->n_texts > 0) == (p->lines_path != NULL))
         return usage_error("produce", "either -m and -f or --lines is needed");
     p->conf.topic = argv[optind];
-    int code = run(p);
+    return run(p);
+}
+
+int command_produce(int argc, char **argv)
+{
+    struct produce *p = mem_new(struct produce);
+    int code = parse_and_run(p, argc, argv);
     for (unsigned i = 0; i < p->n_texts; i++)
         mem_free(p->texts[i].bytes);
     mem_free(p);

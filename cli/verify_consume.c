@@ -189,9 +189,8 @@ static int run(struct consume_run *r)
     return code;
 }
 
-int verify_consume(int argc, char **argv)
+static int parse_and_run(struct consume_run *r, int argc, char **argv)
 {
-    struct consume_run *r = mem_new(struct consume_run);
     int option;
     r->idle_s = 30;
     while ((option = getopt_long(argc, argv, "l:h", options, NULL)) != -1) {
@@ -205,7 +204,13 @@ int verify_consume(int argc, char **argv)
     if (argc - optind != 1 || !r->log_path)
         return usage_error("verify consume", "one TOPIC and --log FILE are needed");
     r->topic = argv[optind];
-    int code = run(r);
+    return run(r);
+}
+
+int verify_consume(int argc, char **argv)
+{
+    struct consume_run *r = mem_new(struct consume_run);
+    int code = parse_and_run(r, argc, argv);
     mem_free(r);
     return code;
 }

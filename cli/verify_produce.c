@@ -303,9 +303,8 @@ static int run(struct produce_run *r)
     return code;
 }
 
-int verify_produce(int argc, char **argv)
+static int parse_and_run(struct produce_run *r, int argc, char **argv)
 {
-    struct produce_run *r = mem_new(struct produce_run);
     int option;
     r->size = 128;
     r->batching = true;
@@ -320,7 +319,13 @@ int verify_produce(int argc, char **argv)
     if (argc - optind != 1 || r->count == 0 || !r->log_path)
         return usage_error("verify produce", "one TOPIC, --count N and --log FILE are needed");
     r->topic = argv[optind];
-    int code = run(r);
+    return run(r);
+}
+
+int verify_produce(int argc, char **argv)
+{
+    struct produce_run *r = mem_new(struct produce_run);
+    int code = parse_and_run(r, argc, argv);
     mem_free(r);
     return code;
 }

@@ -225,12 +225,12 @@ static const struct link_user_ops user_ops = {
     .ready = on_ready, .command = on_command, .lost = on_lost};
 
 void attach_start(struct attach *a, const struct attach_ops *ops, struct link_env *env,
-                  const struct service_url *service, const char *topic, int user_kind,
+                  const struct service_url *service, const char *topic, enum user_kind kind,
                   uint64_t user_id)
 {
     *a = (struct attach){.ops = ops, .env = env, .service = service, .topic = topic};
     a->user.ops = &user_ops;
-    a->user.kind = user_kind;
+    a->user.kind = kind;
     a->user.id = user_id;
     a->retry.run = retry;
     a->backoff_us = BACKOFF_FIRST_US;

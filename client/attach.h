@@ -65,7 +65,7 @@ struct attach {
 
 /* topic, service and env outlive it. */
 void attach_start(struct attach *a, const struct attach_ops *ops, struct link_env *env,
-                  const struct service_url *service, const char *topic, int user_kind,
+                  const struct service_url *service, const char *topic, enum user_kind kind,
                   uint64_t user_id);
 void attach_again(struct attach *a); /* the broker sent us away */
 /* The two sides do not agree on what was said: a new connection, as no answer to what went over

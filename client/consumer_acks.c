@@ -1,13 +1,26 @@
 #include "client/consumer_acks.h"
 
 #include <string.h>
-#include <uthash.h>
 
 #include "common/mem.h"
+#include "common/rng.h"
 
 struct entry_key {
     int64_t ledger, entry;
 };
+
+static unsigned entry_hash(const void *key)
+{
+    struct entry_key k;
+    memcpy(&k, key, sizeof k);
+    uint64_t seed = (uint64_t)k.ledger * 31 + (uint64_t)k.entry;
+    return (unsigned)rng_next(&seed);
+}
+
+#define HASH_FUNCTION(key, len, hash) ((hash) = entry_hash(key))
+#define uthash_malloc(size)           mem_alloc(size)
+#define uthash_free(p, size)          mem_free(p)
+#include <uthash.h>
 
 /* An entry that was handed out in parts. */
 struct expected {

@@ -229,19 +229,20 @@ static void on_connected(struct link *l, const Pulsar__Proto__CommandConnected *
     list_each(&l->users, node) post_ready(l, list_entry(node, struct link_user, node));
 }
 
-static struct link_user *user_of(struct link *l, int kind, uint64_t id)
+static struct link_user *user_of(struct link *l, enum user_kind kind, uint64_t id)
 {
     list_each(&l->users, node)
     {
         struct link_user *u = list_entry(node, struct link_user, node);
-        if ((int)u->kind == kind && u->id == id)
+        if (u->kind == kind && u->id == id)
             return u;
     }
     return NULL;
 }
 
-static void to_user(struct link *l, int kind, uint64_t id, const Pulsar__Proto__BaseCommand *cmd,
-                    const struct frame *f, struct slice bytes)
+static void to_user(struct link *l, enum user_kind kind, uint64_t id,
+                    const Pulsar__Proto__BaseCommand *cmd, const struct frame *f,
+                    struct slice bytes)
 {
     struct link_user *u = user_of(l, kind, id);
     if (u)

@@ -51,9 +51,11 @@ struct link_user_ops {
     void (*lost)(struct link_user *u, const char *why); /* it has left the link */
 };
 
+enum user_kind { USER_PRODUCER, USER_CONSUMER };
+
 struct link_user {
     const struct link_user_ops *ops;
-    enum { USER_GUEST, USER_PRODUCER, USER_CONSUMER } kind;
+    enum user_kind kind;
     uint64_t id;
     struct link *link; /* NULL: on none */
     struct list_node node;

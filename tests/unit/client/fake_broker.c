@@ -104,7 +104,7 @@ static void note(struct text *t, const Pulsar__Proto__BaseCommand *c, const stru
         text_add(t, "CLOSE_CONSUMER %d\n", (int)c->close_consumer->consumer_id);
         break;
     default:
-        text_add(t, "%s\n", command_name(c->type));
+        text_add(t, "%s\n", command_name((int)c->type));
     }
 }
 
