@@ -4,8 +4,9 @@
  *     \-- others who ask meanwhile join the load
  *
  * A topic of a bundle that went to another broker is closed (topics_lost), one that is being
- * loaded as soon as that has ended.  A topic lives on the loop that topics_of() gives for its name.  One whose managed ledger
- * failed is closed and dropped; who asks meanwhile waits for that and gets it loaded anew.
+ * loaded as soon as that has ended.  A topic lives on the loop that topics_of() gives for
+ * its name.  One whose managed ledger failed is closed and dropped; who asks meanwhile waits
+ * for that and gets it loaded anew.
  *
  * Threads: topics_of() any; the rest on the loop.
  * Limits:  `publish_budget` bytes of publishes of all topics wait for bookies at a time; a
