@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """generate.py - the pages that come from the tables: docs/configuration.md and docs/errors.md.
 
-With --check nothing is written, and a page that is not what the tables say is an error.
+With --check nothing is written, and it is an error when a page is not what the tables say, or when
+an event that the sources log has no row in docs/operating.md, or a row has no event.
 """
 import argparse
 import pathlib
@@ -10,12 +11,17 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
+SOURCES = "common proto metadata ledger bookie client broker cli".split()
+NOT_EVENTS = {"pulsar.repl", "pulsar.dedup"}  # what begins names of subscriptions
 
 
 def configuration(build):
-    pages = ["# Configuration\n\nFrom `broker/config.def` and `bookie/config.def`. A setting comes from the "
-             "configuration file (`key=value`), then from the environment (`LGM_key`), then from "
-             "`--set key=value`; each over the last.\n"]
+    pages = ["# Configuration\n\nA setting comes from the configuration file (`key=value`, `#` comments), then from the "
+             "environment (`LGM_key`), then from `--set key=value`; each over the last. An empty value means the "
+             "default.\n\nKeys are those of Pulsar's `broker.conf` and BookKeeper's `bookkeeper.conf`, whose stock files "
+             "start unchanged but for the metadata address. A key of theirs that is no setting here is listed below "
+             "with the reason; one that nobody knows is a warning with the nearest name; an impossible value stops the "
+             "start with file, line and reason.\n"]
     for program in ("lgm-broker", "lgm-bookie"):
         table = subprocess.run([f"{build}/{program}", "--describe-config=markdown"], check=True,
                                capture_output=True, text=True).stdout
@@ -33,12 +39,33 @@ def errors():
             f"{table}\n")
 
 
+def events():
+    """Names that are logged anywhere: every literal of their shape."""
+    found = set()
+    for folder in SOURCES:
+        for path in (HERE.parent / folder).rglob("*.c"):
+            found |= set(re.findall(r'"([a-z_]+\.[a-z_]+)"', path.read_text()))
+    return found - NOT_EVENTS
+
+
+def check_events():
+    section = (HERE / "operating.md").read_text().split("## Log events", 1)[1]
+    rows = set()
+    for first in re.findall(r"^\| (`[^|]*) \|", section, re.M):
+        rows |= set(re.findall(r"`([a-z_]+\.[a-z_]+)`", first))
+    for name in sorted(events() - rows):
+        print(f"docs/operating.md has no row for the event {name}")
+    for name in sorted(rows - events()):
+        print(f"docs/operating.md has a row for {name}, which nothing logs")
+    return rows != events()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    stale = 0
+    stale = check_events() if args.check else 0
     for name, text in (("configuration.md", configuration(args.build)), ("errors.md", errors())):
         path = HERE / name
         if args.check and (not path.exists() or path.read_text() != text):
