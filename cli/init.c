@@ -187,6 +187,7 @@ static const char **place_of(struct init *i, int option)
 int command_init(int argc, char **argv)
 {
     struct init i = {0};
+    char key[META_KEY_MAX];
     int option;
 
     log_set_level(LOG_WARN);
@@ -204,6 +205,8 @@ int command_init(int argc, char **argv)
         return usage_error("init", "'%s' is not expected", argv[optind]);
     if (!i.cluster || !*i.cluster)
         return usage_error("init", "--cluster NAME is needed");
+    if (path_cluster(i.cluster, key))
+        return usage_error("init", "'%s' cannot be a cluster's name", i.cluster);
     if (!i.metadata || !*i.metadata)
         return usage_error("init", "--metadata URL is needed");
     return run(&i);
