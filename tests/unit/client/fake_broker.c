@@ -469,6 +469,16 @@ void fake_broker_say(struct fake_broker *b, const Pulsar__Proto__BaseCommand *c)
     say(newest(b), c);
 }
 
+void fake_broker_pause(struct fake_broker *b)
+{
+    conn_pause(newest(b)->conn);
+}
+
+void fake_broker_resume(struct fake_broker *b)
+{
+    conn_resume(newest(b)->conn);
+}
+
 void fake_broker_ping(struct fake_broker *b)
 {
     Pulsar__Proto__BaseCommand c = command_of(CMD(PING));

@@ -56,6 +56,8 @@ void fake_broker_forget(struct fake_broker *b); /* what it was told */
 /* To the client that came last. */
 void fake_broker_say(struct fake_broker *b, const Pulsar__Proto__BaseCommand *c);
 void fake_broker_ping(struct fake_broker *b);
+void fake_broker_pause(struct fake_broker *b); /* reads nothing more from it until resumed */
+void fake_broker_resume(struct fake_broker *b);
 void fake_broker_close_producer(struct fake_broker *b, uint64_t id);
 void fake_broker_close_consumer(struct fake_broker *b, uint64_t id);
 void fake_broker_receipt(struct fake_broker *b, uint64_t producer, uint64_t sequence);
