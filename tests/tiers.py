@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""tiers.py - brokers, bookies and etcd as processes of their own, each killed, frozen or taken away
+under `lgm verify`.
+
+    tests/tiers.py --build build crash --rounds 30
+    tests/tiers.py --build build two-owners --rounds 200
+    tests/tiers.py --build build etcd-away --seconds 60
+    tests/tiers.py --build build frozen-bookie one-tier-alone
+
+Everything must end in lost=0 duplicated=0 reordered=0.
+"""
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+import lgm  # noqa: E402
+from lgm_cluster import ETCD, Cluster  # noqa: E402
+
+
+class Load:
+    """A verifying producer and consumer on one topic, through all brokers."""
+
+    def __init__(self, cluster, folder, topic="verify-me", rate=5000, more=()):
+        self.cluster, self.topic = cluster, topic
+        self.log = os.path.join(folder, f"{topic}.log")
+        self.url = "pulsar://" + ",".join(f"127.0.0.1:{b.port}" for b in cluster.brokers)
+        self.producer = self.spawn("verify", "produce", topic, "--count", "1000000000", "--log",
+                                   self.log, "--rate", str(rate), *more)
+        lgm.wait_until(lambda: os.path.exists(self.log) and self.lines() > 10, 30,
+                       "first acknowledgements")
+        self.consumer = self.spawn("verify", "consume", topic, "--log", self.log, "--idle", "90")
+
+    def spawn(self, *words):
+        return subprocess.Popen([self.cluster.lgm, *words, "--url", self.url], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def lines(self):
+        with open(self.log, "rb") as f:
+            return f.read().count(b"\n")
+
+    def wait_for_progress(self, seconds, what, records=100):
+        before, began = self.lines(), time.monotonic()
+
+        def more():
+            assert self.producer.poll() is None, f"the producer ended: {self.producer.communicate()}"
+            return self.lines() > before + records
+        lgm.wait_until(more, seconds, what)
+        return time.monotonic() - began
+
+    def end(self):
+        self.producer.send_signal(signal.SIGINT)
+        out, err = self.producer.communicate(timeout=60 * lgm.SLOW)
+        assert self.producer.returncode == 0, f"producer: {self.producer.returncode} {out} {err}"
+        print(f"      {out.strip()}")
+        out, err = self.consumer.communicate(timeout=180 * lgm.SLOW)
+        print(f"      {out.strip()} {err.strip()}", flush=True)
+        verdict = lgm.verdict(out)
+        assert self.consumer.returncode == 0, f"consumer: {self.consumer.returncode} {out} {err}"
+        assert verdict["lost"] == verdict["duplicated"] == verdict["reordered"] == 0
+        assert verdict["checked"] > 0
+        return verdict
+
+
+def crash(args, folder):
+    """kill -9 of each process in turn and of all at once, each back after 1 to 5 s."""
+    rng = random.Random(args.seed)
+    with Cluster(args.build, folder) as c:
+        load = Load(c, folder)
+        turns = [[p] for p in [*c.brokers, *c.bookies, *c.etcd.nodes]]
+        turns.append([*c.brokers, *c.bookies, *c.etcd.nodes])
+        slowest = 0
+        for round_ in range(args.rounds):
+            victims = turns[round_ % len(turns)]
+            time.sleep(rng.uniform(0.2, 1.5))
+            for p in victims:
+                p.kill()
+            time.sleep(rng.uniform(1, 5))
+            for p in victims:
+                p.launch()
+            for p in victims:
+                p.wait_ready(30)
+            took = load.wait_for_progress(5, "publishing goes on within 5 s of the return")
+            slowest = max(slowest, took)
+            print(f"      round {round_ + 1}: {' '.join(p.name for p in victims)}: publishing {took:.2f} s "
+                  "after the return", flush=True)
+        load.end()
+        print(f"      publishing at most {slowest:.2f} s after a return")
+
+
+def bundle_of(broker, topic):
+    status, text = broker.http(f"/lookup/v2/topic/persistent/public/default/{topic}/bundle")
+    assert status == 200, text
+    return text.strip().strip('"')
+
+
+def owner_of(cluster, topic):
+    """The broker that serves it, as any broker that answers says."""
+    for b in cluster.brokers:
+        status, text = b.http(f"/lookup/v2/topic/persistent/public/default/{topic}", timeout=2)
+        if status == 200:
+            url = json.loads(text)["brokerUrl"]
+            return next(b for b in cluster.brokers if b.url == url)
+    return None
+
+
+def two_owners(args, folder):
+    """The owner is frozen, another takes its topic, the old one wakes up and goes on publishing."""
+    rng = random.Random(args.seed)
+    with Cluster(args.build, folder, brokers=2) as c:
+        load = Load(c, folder, rate=2000)
+        refused = 0
+        for round_ in range(args.rounds):
+            old = lgm.wait_until(lambda: owner_of(c, load.topic), 30, "somebody owns the topic")
+            new = next(b for b in c.brokers if b is not old)
+            bundle = bundle_of(old, load.topic)
+            time.sleep(rng.uniform(0, 0.2))
+            old.freeze()
+            try:
+                status, text = new.http(f"/admin/v2/namespaces/public/default/{bundle}/unload"
+                                        f"?destinationBroker=127.0.0.1:{new.web_port}", "PUT",
+                                        timeout=20)
+                assert status == 204, (status, text)
+                c.run("produce", load.topic, "-m", "taken", broker=c.brokers.index(new))
+                time.sleep(rng.uniform(0, 0.2))
+            finally:
+                old.thaw()
+            load.wait_for_progress(20, "publishing goes on through the new owner")
+            refused += "fenced" in old.output().lower()
+            if (round_ + 1) % 20 == 0:
+                print(f"      round {round_ + 1}", flush=True)
+        assert refused > 0, "no old owner was ever refused: nothing was tested"
+        load.end()
+
+
+def etcd_away(args, folder):
+    """Open ledgers are written and read on while the metadata store is away; then all is as before."""
+    with Cluster(args.build, folder) as c:
+        load = Load(c, folder)
+        for how in ("frozen", "dead"):
+            c.etcd.freeze() if how == "frozen" else c.etcd.kill()
+            end = time.monotonic() + args.seconds
+            while time.monotonic() < end:
+                load.wait_for_progress(5, f"publishing goes on while etcd is {how}")
+            c.etcd.thaw() if how == "frozen" else c.etcd.start()
+            lgm.wait_until(lambda: c.run("produce", f"new-{how}", "-m", "x", check=False,
+                                         seconds=60).returncode == 0, 30, "a new topic can be made")
+            for b in c.bookies:
+                lgm.wait_until(b.is_ready, 30, "the bookie is ready")
+            load.wait_for_progress(5, "publishing goes on")
+        load.end()
+
+
+def frozen_bookie(args, folder):
+    """E=3 Qw=3 Qa=2: one frozen, then one dead bookie costs no acknowledged entry; it rejoins."""
+    with Cluster(args.build, folder) as c:
+        load = Load(c, folder)
+        c.bookies[1].freeze()
+        load.wait_for_progress(5, "publishing goes on with one bookie frozen")
+        c.bookies[1].thaw()
+        load.wait_for_progress(10, "publishing goes on")
+        c.bookies[2].kill()
+        c.bookies[2].start()
+        load.wait_for_progress(5, "publishing goes on after a bookie came back")
+        load.end()
+
+
+def one_tier_alone(args, folder):
+    """Each tier is stopped and started while the other works."""
+    with Cluster(args.build, folder) as c:
+        load = Load(c, folder)
+        c.brokers[0].stop()
+        for b in c.bookies:
+            assert b.is_ready()
+        c.brokers[0].start()
+        load.wait_for_progress(5, "publishing goes on after the broker's restart")
+        for b in c.bookies:
+            b.stop()
+        assert c.brokers[0].http("/status.html")[0] == 200
+        for b in c.bookies:
+            b.start()
+        load.wait_for_progress(5, "publishing goes on after the bookies' restart")
+        for b in c.bookies:  # one by one, as an upgrade does it
+            b.stop()
+            b.start()
+            load.wait_for_progress(5, "publishing goes on in the middle of a rolling restart")
+        load.end()
+
+
+CASES = {"crash": crash, "two-owners": two_owners, "etcd-away": etcd_away,
+         "frozen-bookie": frozen_bookie, "one-tier-alone": one_tier_alone}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("cases", nargs="+", choices=CASES)
+    args = parser.parse_args()
+    print(f"seed {args.seed}")
+    cases = lgm.Cases()
+    for name in args.cases:
+        def one(folder, name=name):
+            if not os.path.exists(ETCD):
+                raise lgm.Skip(f"there is no {ETCD} (Debian package etcd-server)")
+            CASES[name](args, folder)
+        cases.run(name, one)
+    cases.end()
+
+
+if __name__ == "__main__":
+    main()
