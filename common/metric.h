@@ -51,6 +51,7 @@ static inline int64_t metric_get(const struct metric *m)
 }
 
 void histogram_note(struct histogram *h, uint64_t us);
+void histogram_merge(struct histogram *into, const struct histogram *more);
 uint64_t histogram_quantile(const struct histogram *h, double q); /* us: the bucket's upper bound */
 
 /* Text that grows; the renderer's own. */
@@ -61,9 +62,21 @@ struct text {
 void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_drop(struct text *t);
 
+/* `key="value"`, the value escaped; what is no UTF-8 becomes '?', or a scraper would refuse all. */
+void text_add_label(struct text *t, const char *key, const char *value);
+
+/* HELP and TYPE: once a name, before all of its lines.  kind: "counter", "gauge" ... */
+void metric_head(struct text *t, const char *name, const char *kind, const char *help);
 void metric_render(struct text *t, const struct metric_def *defs, size_t n, const void *metrics,
                    const char *labels); /* labels: `cluster="c"`, or NULL */
 void histogram_render(struct text *t, const char *name, const char *help,
                       const struct histogram *h, const char *labels);
+/* The same without a head, in units of `unit_us`: 1e6 for seconds, 1e3 for ms. */
+void histogram_lines(struct text *t, const char *name, const struct histogram *h,
+                     const char *labels, double unit_us);
+/* Times of an operation as BookKeeper prints them: quantiles in ms, failures apart (NULL: there
+ * are none). */
+void summary_render(struct text *t, const char *name, const char *help,
+                    const struct histogram *good, const struct histogram *failed);
 
 #endif

@@ -8,6 +8,8 @@
 #include "common/flight.h"
 #include "common/mem.h"
 #include "common/metric.h"
+#include "common/process.h"
+#include "tests/lib/exposition.h"
 #include "tests/lib/suite.h"
 #include "tests/unit/common/captured.h"
 
@@ -81,6 +83,67 @@ START_TEST(a_histogram_counts_and_estimates)
     text_drop(&t);
     histogram_render(&t, "add_seconds", "time of an add", &h, NULL);
     ck_assert_ptr_nonnull(strstr(t.at, "add_seconds_bucket{le=\"1e-06\"} 0\n"));
+    text_drop(&t);
+}
+END_TEST
+
+START_TEST(a_summary_is_as_bookkeeper_prints_it)
+{
+    struct histogram h = {0}, more = {0};
+    struct text t = {0};
+    for (int i = 0; i < 50; i++)
+        histogram_note(&h, 2000); /* of a bucket that ends at 2.048 ms */
+    for (int i = 0; i < 50; i++)
+        histogram_note(&more, 2000);
+    histogram_merge(&h, &more);
+    summary_render(&t, "add", "ms of an add", &h, NULL);
+    exposition_check(t.at);
+    ck_assert_ptr_nonnull(
+        strstr(t.at, "# TYPE add summary\nadd{success=\"false\",quantile=\"0.5\"} NaN\n"));
+    ck_assert_ptr_nonnull(
+        strstr(t.at, "add_count{success=\"false\"} 0\nadd_sum{success=\"false\"} 0\n"));
+    ck_assert(exposition_value(t.at, "add{success=\"true\",quantile=\"0.5\"}") == 1.536);
+    ck_assert(exposition_value(t.at, "add{success=\"true\",quantile=\"1.0\"}") == 2.048);
+    ck_assert(exposition_value(t.at, "add_count{success=\"true\"}") == 100);
+    ck_assert(exposition_value(t.at, "add_sum{success=\"true\"}") == 200);
+    text_drop(&t);
+}
+END_TEST
+
+static void label_is(const char *value, const char *expected)
+{
+    struct text t = {0};
+    text_add_label(&t, "l", value);
+    ck_assert_str_eq(t.at, expected);
+    text_drop(&t);
+}
+
+START_TEST(labels_are_escaped_and_utf8)
+{
+    label_is("", "l=\"\"");
+    label_is("plain/name-1", "l=\"plain/name-1\"");
+    label_is("a\"b\\c\nd", "l=\"a\\\"b\\\\c\\nd\"");
+    label_is("gr\xc3\xbc\xc3\x9f", "l=\"gr\xc3\xbc\xc3\x9f\"");
+    label_is("\xf0\x9f\x9a\x80", "l=\"\xf0\x9f\x9a\x80\"");
+    label_is("\xff\xc3", "l=\"??\"");
+    label_is("\xc0\xaf", "l=\"??\"");      /* too long for what it says */
+    label_is("\xed\xa0\x80", "l=\"???\""); /* half of a pair */
+    label_is("\xe2\x82", "l=\"??\"");      /* cut off */
+}
+END_TEST
+
+START_TEST(a_process_knows_itself)
+{
+    struct text t = {0};
+    process_render(&t, "cluster=\"c\"");
+    exposition_check(t.at);
+    ck_assert(exposition_value(t.at, "process_resident_memory_bytes{cluster=\"c\"}") > 100000);
+    const double fds = exposition_value(t.at, "process_open_fds{cluster=\"c\"}");
+    text_drop(&t);
+    const int fd = dup(STDERR_FILENO);
+    process_render(&t, NULL);
+    ck_assert(exposition_value(t.at, "process_open_fds") == fds + 1);
+    close(fd);
     text_drop(&t);
 }
 END_TEST
@@ -163,6 +226,9 @@ int main(void)
                                    SUITE_CASE(metrics_are_rendered_with_their_labels),
                                    SUITE_CASE(text_grows),
                                    SUITE_CASE(a_histogram_counts_and_estimates),
+                                   SUITE_CASE(a_summary_is_as_bookkeeper_prints_it),
+                                   SUITE_CASE(labels_are_escaped_and_utf8),
+                                   SUITE_CASE(a_process_knows_itself),
                                    SUITE_CASE(a_bucket_holds_its_upper_bound),
                                    SUITE_CASE(the_last_records_of_a_thread_are_dumped),
                                    SUITE_LOOP(a_crash_dumps_and_still_kills, 3),

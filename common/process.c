@@ -1,0 +1,70 @@
+#include "common/process.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Bytes, in the order of /proc/self/statm: the whole, then what is resident. */
+static void read_memory(double *all, double *resident)
+{
+    const double page = (double)sysconf(_SC_PAGESIZE);
+    unsigned long long a = 0, r = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (f && fscanf(f, "%llu %llu", &a, &r) != 2)
+        a = r = 0;
+    if (f)
+        fclose(f);
+    *all = (double)a * page;
+    *resident = (double)r * page;
+}
+
+/* The kernel says how many there are without a list of them since 6.2. */
+static double open_fds(void)
+{
+    struct stat st;
+    double n = 0;
+
+    if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0)
+        return (double)st.st_size;
+    DIR *d = opendir("/proc/self/fd");
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (!d)
+        return 0;
+    closedir(d);
+    return n - 1; /* the list's own */
+}
+
+static double seconds(const struct timeval *t)
+{
+    return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
+static void add(struct text *t, const char *labels, const char *name, const char *kind,
+                const char *help, double value)
+{
+    metric_head(t, name, kind, help);
+    text_add(t, labels && *labels ? "%s{%s} %.16g\n" : "%s%s %.16g\n", name, labels ? labels : "",
+             value);
+}
+
+void process_render(struct text *t, const char *labels)
+{
+    struct rusage use;
+    struct rlimit files;
+    double all, resident;
+
+    read_memory(&all, &resident);
+    getrusage(RUSAGE_SELF, &use);
+    add(t, labels, "process_cpu_seconds_total", "counter", "user and system time",
+        seconds(&use.ru_utime) + seconds(&use.ru_stime));
+    add(t, labels, "process_resident_memory_bytes", "gauge", "memory that is resident", resident);
+    add(t, labels, "process_virtual_memory_bytes", "gauge", "memory that is mapped", all);
+    add(t, labels, "process_open_fds", "gauge", "file descriptors in use", open_fds());
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        add(t, labels, "process_max_fds", "gauge", "file descriptors that may be in use",
+            (double)files.rlim_cur);
+}
