@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "bookie/request.h"
+#include "common/log.h"
 
 static void durable(struct journal_write *w, enum err err)
 {
@@ -132,6 +133,18 @@ void add_begin(struct request *r)
         refuse(r, err);
 }
 
+static void tell_if_slow(struct station *st, const struct request *r)
+{
+    const uint64_t slow_us = st->handlers->conf.slow_us, waited = loop_clock() - r->began;
+    if (slow_us == 0 || waited < slow_us || st->parked_told)
+        return;
+    st->parked_told = true;
+    log_event(LOG_WARN, "adds.throttled", F_I64("ledger", r->head.ledger),
+              F_I64("entry", r->head.entry), F_U64("waited_ms", waited / 1000),
+              F_U64("parked_bytes", st->parked_bytes),
+              F_STR("reason", "the write cache is full: the checkpoint is slower than the adds"));
+}
+
 void add_parked(struct station *st)
 {
     for (struct request *r; (r = oldest(st)) != NULL;) {
@@ -143,9 +156,11 @@ void add_parked(struct station *st)
             return;
         }
         st->parked_bytes -= cost;
+        tell_if_slow(st, r);
         if (err)
             refuse(r, err);
     }
+    st->parked_told = false;
 }
 
 void add_drop_parked(struct station *st)

@@ -187,6 +187,7 @@ static enum err open_storage(struct bookie *b)
                     .queue_bytes = (uint64_t)c->journal_memory_mb * MIB,
                     .record_max = (uint32_t)c->frame_max,
                     .direct = c->journal_direct,
+                    .slow_us = (uint64_t)c->slow_sync_ms * 1000,
                     .loops = b->loops,
                     .group_done = group_done,
                     .failed = journal_failed,
@@ -245,6 +246,7 @@ static void space_changed(void *ctx, bool writable, bool reserve)
 {
     struct bookie *b = ctx;
     b->has_space = writable;
+    metric_set(&b->metrics.writable_dirs, writable);
     b->has_reserve = reserve;
     tell_writable(b);
 }
@@ -260,10 +262,12 @@ static void open_handlers(struct bookie *b)
         .frame_max = (size_t)c->frame_max,
         .park_bytes = (uint64_t)c->journal_memory_mb * MIB / b->loops->n,
         .throttle_us = (uint64_t)c->throttle_ms * 1000,
+        .slow_us = (uint64_t)c->slow_sync_ms * 1000,
         .pending_reads = (unsigned)c->max_pending_reads,
     };
     b->handlers = handlers_open(&conf);
     b->has_space = b->has_reserve = true;
+    metric_set(&b->metrics.writable_dirs, 1);
     b->by_hand = c->force_read_only;
     tell_writable(b);
 }

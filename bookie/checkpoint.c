@@ -12,6 +12,9 @@
 
 enum { RETRY_MS = 200 };
 
+/* What a run does, one after the other. */
+enum step { STEP_FREEZE, STEP_LOG, STEP_INDEX, STEP_MARK, STEP_TRIM, STEPS };
+
 struct item {
     int64_t ledger;
     int64_t entry;
@@ -29,6 +32,7 @@ struct checkpoint {
     size_t rows_n, rows_room;
     struct item *items;
     size_t items_n, items_room;
+    uint64_t step_began, step_us[STEPS]; /* of this run */
 
     pthread_t thread;
     bool started;
@@ -37,6 +41,27 @@ struct checkpoint {
     bool kicked, stopping, is_full;
     struct checkpoint_stats stats;
 };
+
+static void step_ends(struct checkpoint *c, enum step s)
+{
+    const uint64_t now = loop_clock();
+    c->step_us[s] = now - c->step_began;
+    c->step_began = now;
+}
+
+/* One that takes longer than the time between them: adds will wait for the write cache. */
+static void tell_if_slow(const struct checkpoint *c, uint64_t us)
+{
+    if (us <= c->storage->conf.flush_interval_ms * 1000)
+        return;
+    log_event(LOG_WARN, "checkpoint.slow", F_STR("dir", c->storage->conf.dir),
+              F_U64("total_ms", us / 1000), F_U64("freeze_ms", c->step_us[STEP_FREEZE] / 1000),
+              F_U64("log_ms", c->step_us[STEP_LOG] / 1000),
+              F_U64("index_ms", c->step_us[STEP_INDEX] / 1000),
+              F_U64("mark_ms", c->step_us[STEP_MARK] / 1000),
+              F_U64("trim_ms", c->step_us[STEP_TRIM] / 1000), F_U64("entries", c->items_n),
+              F_U64("ledgers", c->rows_n));
+}
 
 /* ---- freezing ------------------------------------------------------------------------------- */
 
@@ -66,7 +91,9 @@ static void freeze_shard(void *ctx, unsigned shard)
     struct checkpoint *c = ctx;
     struct storage *s = c->storage;
     struct storage_shard *sh = &s->shards[shard];
-    atomic_fetch_sub(&s->active_bytes, write_cache_freeze(&sh->cache));
+    const size_t cost = write_cache_freeze(&sh->cache);
+    atomic_fetch_sub(&s->active_bytes, cost);
+    atomic_fetch_add(&s->frozen_bytes, cost);
     take_items(c, write_cache_frozen(&sh->cache));
     ledgers_freeze(&sh->ledgers, take_row, c);
     if (s->conf.room)
@@ -125,6 +152,7 @@ static enum err flush(struct checkpoint *c)
 {
     struct storage *s = c->storage;
     const enum err err = write_items(c);
+    step_ends(c, STEP_LOG);
     if (err) {
         entry_log_abandon(s->log);
         entry_index_discard(s->index);
@@ -132,9 +160,9 @@ static enum err flush(struct checkpoint *c)
     }
     for (size_t i = 0; i < c->rows_n; i++)
         entry_index_put_row(s->index, &c->rows[i]);
-    if (c->items_n + c->rows_n > 0)
-        TRY(entry_index_commit(s->index));
-    return ERR_OK;
+    const enum err committed = c->items_n + c->rows_n > 0 ? entry_index_commit(s->index) : ERR_OK;
+    step_ends(c, STEP_INDEX);
+    return committed;
 }
 
 static enum err move_mark(struct checkpoint *c)
@@ -159,18 +187,24 @@ static void note_result(struct checkpoint *c, enum err err)
 enum err checkpoint_run(struct checkpoint *c, bool mark_moves)
 {
     const uint64_t began = loop_clock();
+    c->step_began = began;
     if (!c->is_frozen)
         freeze(c, mark_moves);
+    step_ends(c, STEP_FREEZE);
     enum err err = flush(c);
     if (!err)
         err = move_mark(c);
+    step_ends(c, STEP_MARK);
     note_result(c, err);
     if (err)
         return err;
     storage_each_shard(c->storage, thaw_shard, c);
+    atomic_store(&c->storage->frozen_bytes, 0);
     c->is_frozen = false;
     journal_trim(c->storage->journal, c->stored);
+    step_ends(c, STEP_TRIM);
     histogram_note(&c->stats.run_us, loop_clock() - began);
+    tell_if_slow(c, loop_clock() - began);
     return ERR_OK;
 }
 

@@ -27,6 +27,7 @@ struct handlers_conf {
     size_t frame_max;
     uint64_t park_bytes;    /* adds that may wait for room in the write cache, a loop */
     uint64_t throttle_us;   /* ... and for how long */
+    uint64_t slow_us;       /* a wait longer than this is logged; 0: none is */
     unsigned pending_reads; /* a loop */
 };
 

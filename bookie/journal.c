@@ -38,7 +38,7 @@ struct journal {
     pthread_mutex_t lock; /* queue, queued, closing, mark */
     pthread_cond_t woken;
     struct writes queue;
-    uint64_t queued;
+    uint64_t queued, queued_n; /* bytes, writes */
     bool closing;
     struct journal_mark mark;
 
@@ -55,6 +55,12 @@ static void writes_init(struct writes *q)
 static uint64_t write_size(const struct journal_write *w)
 {
     return journal_record_size(w->head.len + w->body.len);
+}
+
+static void note_queue(struct journal *j)
+{
+    metric_set(&j->stats.queued_bytes, (int64_t)j->queued);
+    metric_set(&j->stats.queued, (int64_t)j->queued_n);
 }
 
 /* What a waiting write counts: its record, and about what its request takes in memory. */
@@ -140,6 +146,7 @@ static bool take_group(struct journal *j, struct writes *group, uint64_t *bytes)
             break;
         *bytes += size;
         j->queued -= write_cost(w);
+        j->queued_n--;
         j->queue.first = w->next;
         *group->end = w;
         group->end = &w->next;
@@ -147,7 +154,7 @@ static bool take_group(struct journal *j, struct writes *group, uint64_t *bytes)
     *group->end = NULL;
     if (!j->queue.first)
         j->queue.end = &j->queue.first;
-    metric_set(&j->stats.queued_bytes, (int64_t)j->queued);
+    note_queue(j);
     pthread_mutex_unlock(&j->lock);
     return group->first != NULL;
 }
@@ -190,14 +197,29 @@ static enum err make_room(struct journal *j, uint64_t bytes)
     return journal_file_fill(&j->current, j->current.at + whole, j->conf.file_bytes);
 }
 
+/* Where the time of a group went: what is in the queue meanwhile waited for it. */
+static void tell_if_slow(struct journal *j, uint64_t write_us, uint64_t sync_us, size_t len)
+{
+    if (j->conf.slow_us == 0 || write_us + sync_us < j->conf.slow_us)
+        return;
+    log_event(LOG_WARN, "journal.slow", F_STR("dir", j->conf.dir),
+              F_U64("write_ms", write_us / 1000), F_U64("sync_ms", sync_us / 1000),
+              F_U64("records", j->sequence - j->mark.sequence), F_U64("bytes", len),
+              F_I64("queued", metric_get(&j->stats.queued)),
+              F_I64("queued_bytes", metric_get(&j->stats.queued_bytes)));
+}
+
 static enum err write_group(struct journal *j, struct journal_write *w)
 {
     const struct disk_ops *ops = j->current.file->disk->ops;
     const size_t len = lay_out(j, w);
     const uint64_t began = loop_clock();
     TRY(ops->write(j->current.file, j->current.at, &(struct iovec){j->group, len}, 1));
+    const uint64_t written = loop_clock();
     TRY(ops->sync(j->current.file));
-    histogram_note(&j->stats.sync_us, loop_clock() - began);
+    const uint64_t synced = loop_clock();
+    histogram_note(&j->stats.sync_us, synced - began);
+    tell_if_slow(j, written - began, synced - written, len);
     metric_add(&j->stats.bytes, (int64_t)len);
     metric_add(&j->stats.groups, 1);
     j->current.at += len;
@@ -299,7 +321,8 @@ enum err journal_append(struct journal *j, struct journal_write *w)
     *j->queue.end = w;
     j->queue.end = &w->next;
     j->queued += cost;
-    metric_set(&j->stats.queued_bytes, (int64_t)j->queued);
+    j->queued_n++;
+    note_queue(j);
     pthread_mutex_unlock(&j->lock);
     if (wake)
         pthread_cond_signal(&j->woken);

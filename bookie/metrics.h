@@ -10,7 +10,8 @@ struct bookie_metrics {
 #define X(member, name, kind, help) struct metric member;
 #include "bookie/metrics.def"
 #undef X
-    struct histogram add_us, read_us;
+    struct histogram add_us, read_us; /* that went well */
+    struct histogram add_failed_us, read_failed_us;
 };
 
 void bookie_metrics_render(const struct bookie_metrics *m, const struct storage *s, struct text *t);

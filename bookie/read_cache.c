@@ -18,9 +18,11 @@ void read_cache_window(struct read_cache *c, size_t bytes)
     if (c->bytes + bytes > c->budget / 2) {
         c->young = !c->young;
         entry_map_clear(&c->generation[c->young]);
+        c->old_bytes = c->bytes;
         c->bytes = 0;
     }
     c->bytes += bytes;
+    metric_set(&c->held, (int64_t)(c->bytes + c->old_bytes));
 }
 
 void read_cache_put(struct read_cache *c, int64_t ledger, int64_t entry, struct slice bytes)

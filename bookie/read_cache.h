@@ -10,11 +10,14 @@
 #define BOOKIE_READ_CACHE_H
 
 #include "bookie/entry_map.h"
+#include "common/metric.h"
 
 struct read_cache {
     struct entry_map generation[2];
     unsigned young;
     size_t bytes; /* of windows in the young one */
+    struct metric held; /* of both; read by anybody */
+    size_t old_bytes;
     size_t budget;
 };
 

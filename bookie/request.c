@@ -84,9 +84,12 @@ static void count(const struct request *r)
     const bool is_negative = r->status == BOOKIE_NO_ENTRY || r->status == BOOKIE_NO_LEDGER;
     if (r->head.flags & BOOKIE_DO_FENCING && !is_add)
         metric_add(&m->fence_requests, 1);
-    histogram_note(is_add ? &m->add_us : &m->read_us, us);
-    if (r->status && !is_negative)
+    if (r->status && !is_negative) {
+        histogram_note(is_add ? &m->add_failed_us : &m->read_failed_us, us);
         metric_add(&m->failed_requests, 1);
+    } else {
+        histogram_note(is_add ? &m->add_us : &m->read_us, us);
+    }
     metric_add(&m->read_bytes, (int64_t)r->answer.len);
 }
 

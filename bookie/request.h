@@ -28,6 +28,7 @@ struct station {
     struct list_node parked; /* adds */
     uint64_t parked_bytes;
     struct timer parked_timer;
+    bool parked_told; /* logged, once until nothing is parked */
     unsigned pending_reads;
     struct list_node idle; /* requests to be used again */
     unsigned idle_n;

@@ -53,6 +53,7 @@ struct storage {
     struct entry_index *index;
     struct checkpoint *checkpoint;
     atomic_size_t active_bytes; /* of all active halves */
+    atomic_size_t frozen_bytes;
     bool is_serving;
     uint64_t replayed; /* records */
     struct storage_shard shards[64];

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/list.h"
 #include "common/mem.h"
@@ -38,6 +39,7 @@ struct fake_disk {
     struct fault faults[FAKE_OPS];
     unsigned calls[FAKE_OPS];
     uint64_t budget;
+    unsigned sync_us;
     bool no_direct;
     bool tears;
     uint64_t seed;
@@ -309,8 +311,18 @@ static enum err fake_truncate(struct disk_file *file, uint64_t size)
 /* After a failed sync the kernel holds the pages for clean: a second sync says "done" and
  * has done nothing.  Only what is written from then on could still be saved, and that is of
  * no use to anybody, so nothing is. */
+static void take_time(struct disk *d)
+{
+    struct fake_disk *f = lock(d);
+    const unsigned us = f->sync_us;
+    unlock(f, ERR_OK);
+    if (us > 0)
+        nanosleep(&(struct timespec){us / 1000000, (long)(us % 1000000) * 1000}, NULL);
+}
+
 static enum err fake_sync(struct disk_file *file)
 {
+    take_time(file->disk);
     struct fake_disk *f = lock(file->disk);
     struct fake_file *h = file_of(file);
     if (h->life != f->lives)
@@ -586,6 +598,13 @@ void fake_disk_budget(struct fake_disk *f, uint64_t bytes)
 {
     pthread_mutex_lock(&f->lock);
     f->budget = bytes;
+    pthread_mutex_unlock(&f->lock);
+}
+
+void fake_disk_slow(struct fake_disk *f, unsigned sync_us)
+{
+    pthread_mutex_lock(&f->lock);
+    f->sync_us = sync_us;
     pthread_mutex_unlock(&f->lock);
 }
 

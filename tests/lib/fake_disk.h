@@ -50,6 +50,7 @@ unsigned fake_disk_calls(struct fake_disk *f, enum fake_op op); /* so far */
 void fake_disk_tear(struct fake_disk *f, uint64_t seed);        /* at the next crash; once */
 void fake_disk_crash(struct fake_disk *f);
 void fake_disk_budget(struct fake_disk *f, uint64_t bytes); /* all files; past it ERR_NO_SPACE */
+void fake_disk_slow(struct fake_disk *f, unsigned sync_us); /* each sync of a file takes that */
 void fake_disk_refuse_direct(struct fake_disk *f);          /* DISK_DIRECT: ERR_NOT_ALLOWED */
 void fake_disk_flip(struct fake_disk *f, const char *path, uint64_t at); /* a bit has rotted */
 

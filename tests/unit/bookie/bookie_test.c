@@ -1,5 +1,6 @@
 #include "bookie/bookie.h"
 
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "tests/lib/exposition.h"
 #include "tests/lib/suite.h"
 #include "tests/unit/bookie/peer.h"
 #include "tests/unit/bookie/place.h"
@@ -403,15 +405,40 @@ START_TEST(a_full_device_makes_it_read_only)
 }
 END_TEST
 
+static double value(const struct text *t, const char *series)
+{
+    return exposition_value(t->at, series);
+}
+
 START_TEST(renders_metrics)
 {
     struct text t = {0};
+    struct bookie_response r;
     begin();
     serve();
     ck_assert_int_eq(peer_add(peer, 0, 1, 0, 5), BOOKIE_OK);
+    ck_assert_int_eq(peer_read(peer, 0, 1, 0), BOOKIE_OK);
+    peer_send_add(peer, 0, true, 1, 1, 5);
+    ck_assert(peer_receive(peer, &r));
+    ck_assert_int_eq(r.status, BOOKIE_EUA);
     bookie_render_metrics(place->bookie, &t);
-    ck_assert_ptr_nonnull(strstr(t.at, "bookkeeper_server_ADD_ENTRY_REQUEST_count 1"));
-    ck_assert_ptr_nonnull(strstr(t.at, "bookie_journal_JOURNAL_SYNC"));
+    exposition_check(t.at);
+    ck_assert(value(&t, "bookkeeper_server_ADD_ENTRY_REQUEST_count{success=\"true\"}") == 1);
+    ck_assert(value(&t, "bookkeeper_server_ADD_ENTRY_REQUEST_count{success=\"false\"}") == 1);
+    ck_assert(value(&t, "bookkeeper_server_READ_ENTRY_REQUEST_count{success=\"true\"}") == 1);
+    ck_assert(value(&t, "bookie_journal_JOURNAL_SYNC_count{success=\"true\"}") >= 1);
+    ck_assert(value(&t, "bookie_journal_JOURNAL_SYNC{success=\"true\",quantile=\"0.99\"}") > 0);
+    ck_assert(isnan(value(&t, "bookie_journal_JOURNAL_SYNC{success=\"false\",quantile=\"0.5\"}")));
+    ck_assert(value(&t, "bookie_journal_JOURNAL_QUEUE_SIZE") == 0);
+    ck_assert(value(&t, "bookie_WRITE_BYTES") == value(&t, "bookie_READ_BYTES"));
+    ck_assert(value(&t, "bookie_WRITE_BYTES") >= 5);
+    ck_assert(value(&t, "bookie_ledger_writable_dirs") == 1);
+    ck_assert(value(&t, "bookie_SERVER_STATUS") == 1);
+    ck_assert(value(&t, "bookie_write_cache_size") > 0);
+    ck_assert(value(&t, "bookie_read_cache_size") == 0);
+    ck_assert(value(&t, "process_resident_memory_bytes") > 1e6);
+    ck_assert(value(&t, "process_open_fds") > 3);
+    ck_assert(value(&t, "process_cpu_seconds_total") > 0);
     text_drop(&t);
     end();
 }

@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "tests/lib/fake_disk.h"
 #include "tests/lib/suite.h"
+#include "tests/unit/common/captured.h"
 
 /* A storage on a disk in memory (the index is RocksDB's and on a real one), driven by one loop
  * that is this thread's until storage_serve(). */
@@ -30,6 +31,7 @@ struct one {
 };
 static struct one ones[4096]; /* those that a failed journal never ends need no end */
 static unsigned n_ones;
+static struct captured captured;
 
 static void begin(void)
 {
@@ -62,6 +64,8 @@ static void failed(void *ctx, enum err why)
     atomic_fetch_add(&failures, 1);
 }
 
+static uint64_t flush_interval_ms = 3600000;
+
 static enum err start(void)
 {
     const struct storage_conf conf = {
@@ -71,7 +75,7 @@ static enum err start(void)
         .half_bytes = HALF,
         .read_cache_bytes = HALF,
         .log_limit = 200 << 10,
-        .flush_interval_ms = 3600000,
+        .flush_interval_ms = flush_interval_ms,
         .journal = {.dir = "journal",
                     .file_bytes = 256 << 10,
                     .group_bytes = 32 << 10,
@@ -441,6 +445,27 @@ START_TEST(a_read_brings_in_what_lies_behind)
 }
 END_TEST
 
+START_TEST(a_checkpoint_longer_than_its_interval_is_logged)
+{
+    begin();
+    flush_interval_ms = 5;
+    ck_assert_int_eq(start(), ERR_OK);
+    ck_assert_int_eq(add(0, 1), ERR_OK);
+    wait_all();
+    capture_start(&captured);
+    fake_disk_slow(disk, 20000);
+    ck_assert_int_eq(checkpoint_run(storage->checkpoint, true), ERR_OK);
+    const char *line = strstr(capture_end(&captured), "checkpoint.slow");
+    ck_assert_ptr_nonnull(line);
+    ck_assert_ptr_nonnull(strstr(line, " log_ms=2")); /* 20 and a little */
+    ck_assert_ptr_nonnull(strstr(line, " entries=1 ledgers=1"));
+    ck_assert_ptr_null(strstr(line + 1, "checkpoint.slow"));
+    fake_disk_slow(disk, 0);
+    crash();
+    end();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("storage",
@@ -456,5 +481,6 @@ int main(void)
                                     SUITE_CASE(a_mark_that_cannot_be_read_stops_the_start),
                                     SUITE_CASE(a_failed_flush_leaves_no_files),
                                     SUITE_CASE(a_read_brings_in_what_lies_behind),
+                                    SUITE_CASE(a_checkpoint_longer_than_its_interval_is_logged),
                                     {0}});
 }
