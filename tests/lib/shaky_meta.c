@@ -100,6 +100,46 @@ static void range(struct metadata *m, const char *prefix, const char *after, siz
         meta_range(s->inner, prefix, after, limit, keys_only, c);
 }
 
+static void drop_values(const struct meta_op *steps, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        slice_drop(&(struct slice){.slab = steps[i].value.slab});
+}
+
+static void txn(struct metadata *m, const struct meta_op *steps, size_t n, struct meta_call *c)
+{
+    struct shaky_meta *s = shaky_of(m);
+
+    if (refuses(s, c)) {
+        drop_values(steps, n);
+    } else if (fault_strikes(&s->forgotten)) {
+        drop_values(steps, n);
+        loop_post(c->home, &answer_new(c, ERR_UNKNOWN_STATE)->task);
+    } else if (fault_strikes(&s->unsure)) {
+        meta_txn(s->inner, steps, n, &answer_new(c, ERR_UNKNOWN_STATE)->inner);
+    } else {
+        meta_txn(s->inner, steps, n, c);
+    }
+}
+
+static void hold(struct metadata *m, const char *key, struct slice value, struct meta_call *c)
+{
+    struct shaky_meta *s = shaky_of(m);
+
+    if (refuses(s, c))
+        slice_drop(&value);
+    else
+        meta_hold(s->inner, key, value, c);
+}
+
+static void release(struct metadata *m, const char *key, struct meta_call *c)
+{
+    struct shaky_meta *s = shaky_of(m);
+
+    if (!refuses(s, c))
+        meta_release(s->inner, key, c);
+}
+
 static void counter(struct metadata *m, const char *key, int64_t n, struct meta_call *c)
 {
     struct shaky_meta *s = shaky_of(m);
@@ -130,6 +170,9 @@ static const struct meta_ops ops = {.get = get,
                                     .put = put,
                                     .remove = remove_key,
                                     .range = range,
+                                    .txn = txn,
+                                    .hold = hold,
+                                    .release = release,
                                     .counter = counter,
                                     .watch = watch,
                                     .unwatch = unwatch,

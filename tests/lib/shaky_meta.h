@@ -11,9 +11,10 @@
 struct shaky_meta {
     struct metadata base;
     struct metadata *inner;
-    struct fault away;      /* calls that are answered NOT_READY, and not done */
-    struct fault forgotten; /* puts that are answered UNKNOWN_STATE, and not done */
-    struct fault unsure;    /* puts that are answered UNKNOWN_STATE, and done */
+    struct fault away; /* calls that are answered NOT_READY, and not done */
+    struct fault
+        forgotten;       /* puts and transactions that are answered UNKNOWN_STATE, and not done */
+    struct fault unsure; /* those that are answered UNKNOWN_STATE, and done */
 };
 
 struct shaky_meta *shaky_meta_new(struct metadata *inner); /* takes; end with meta_close() */
