@@ -15,8 +15,8 @@ static void check(const struct exclusive *x)
 
 static bool is_due(const struct exclusive *x)
 {
-    return x->state == EXCLUSIVE_IDLE && x->permits > 0 && x->out < x->out_max && !x->dry &&
-           position_compare(x->next, x->end) <= 0;
+    return x->state == EXCLUSIVE_IDLE && !x->halted && x->permits > 0 && x->out < x->out_max &&
+           !x->dry && position_compare(x->next, x->end) <= 0;
 }
 
 static unsigned entries_for(const struct exclusive *x)
@@ -101,6 +101,14 @@ void exclusive_retry(struct exclusive *x)
     if (x->state != EXCLUSIVE_BACKING_OFF)
         return;
     x->state = EXCLUSIVE_IDLE;
+    step(x);
+}
+
+void exclusive_halt(struct exclusive *x, bool halted)
+{
+    x->halted = halted;
+    if (halted)
+        stop_reading(x);
     step(x);
 }
 

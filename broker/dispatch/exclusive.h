@@ -49,6 +49,7 @@ struct exclusive {
     int64_t permits;      /* messages; below zero after a batch that was larger */
     struct position next; /* the first entry not looked at */
     struct position end;  /* the last that may be read */
+    bool halted;          /* nothing is read until it goes on */
     bool dry;             /* the last read found nothing up to `end`: until it grows */
     bool leaving;         /* entries of this read are left for the next */
     unsigned per_entry;   /* messages, times 16, on average */
@@ -63,6 +64,7 @@ void exclusive_flow(struct exclusive *x, uint32_t permits);
 void exclusive_grew(struct exclusive *x, struct position end);
 void exclusive_rewind(struct exclusive *x, struct position next);
 void exclusive_retry(struct exclusive *x);
+void exclusive_halt(struct exclusive *x, bool halted);
 
 /* Each entry of a finished read in order, then exclusive_read_done(). */
 enum exclusive_verdict exclusive_entry(struct exclusive *x, struct position at, uint32_t messages,

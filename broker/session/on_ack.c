@@ -23,6 +23,11 @@ static struct consumer_ask *ask_new(enum consumer_ask_kind kind, size_t n)
     return a;
 }
 
+static struct position position_of(const Pulsar__Proto__MessageIdData *id)
+{
+    return (struct position){.ledger = (int64_t)id->ledgerid, .entry = (int64_t)id->entryid};
+}
+
 /* ---- FLOW, REDELIVER ---- */
 
 enum err on_flow(struct session *s, const struct command *c)
@@ -45,7 +50,9 @@ enum err on_redeliver(struct session *s, const struct command *c)
     struct topic_consumer *k = ready(s, r->consumer_id);
 
     if (k) {
-        struct consumer_ask *a = ask_new(ASK_REDELIVER, 0);
+        struct consumer_ask *a = ask_new(ASK_REDELIVER, r->n_message_ids);
+        for (size_t i = 0; i < r->n_message_ids; i++)
+            a->at[a->n++] = position_of(r->message_ids[i]);
         a->has_epoch = r->has_consumer_epoch;
         a->epoch = r->consumer_epoch;
         topic_consumer_ask(k, a);
@@ -79,11 +86,6 @@ static bool is_partial(const Pulsar__Proto__MessageIdData *id)
         if (id->ack_set[i])
             return true;
     return false;
-}
-
-static struct position position_of(const Pulsar__Proto__MessageIdData *id)
-{
-    return (struct position){.ledger = (int64_t)id->ledgerid, .entry = (int64_t)id->entryid};
 }
 
 static struct consumer_ask *individual(const Pulsar__Proto__CommandAck *ack)
@@ -154,7 +156,7 @@ enum err on_ack(struct session *s, const struct command *c)
 /* ---- UNSUBSCRIBE, GET_LAST_MESSAGE_ID ---- */
 
 static enum err ask_with_error(struct session *s, uint64_t consumer, uint64_t request,
-                               enum consumer_ask_kind kind)
+                               enum consumer_ask_kind kind, bool force)
 {
     struct topic_consumer *k = ready(s, consumer);
 
@@ -166,6 +168,7 @@ static enum err ask_with_error(struct session *s, uint64_t consumer, uint64_t re
     struct consumer_ask *a = ask_new(kind, 0);
     a->wanted = true;
     a->request = request;
+    a->force = force;
     topic_consumer_ask(k, a);
     return ERR_OK;
 }
@@ -173,13 +176,13 @@ static enum err ask_with_error(struct session *s, uint64_t consumer, uint64_t re
 enum err on_unsubscribe(struct session *s, const struct command *c)
 {
     const Pulsar__Proto__CommandUnsubscribe *u = c->base->unsubscribe;
-    return ask_with_error(s, u->consumer_id, u->request_id, ASK_UNSUBSCRIBE);
+    return ask_with_error(s, u->consumer_id, u->request_id, ASK_UNSUBSCRIBE, u->force);
 }
 
 enum err on_last_id(struct session *s, const struct command *c)
 {
     const Pulsar__Proto__CommandGetLastMessageId *g = c->base->getlastmessageid;
-    return ask_with_error(s, g->consumer_id, g->request_id, ASK_LAST_ID);
+    return ask_with_error(s, g->consumer_id, g->request_id, ASK_LAST_ID, false);
 }
 
 static Pulsar__Proto__MessageIdData id_of(struct position p, const struct handle *h)

@@ -1,4 +1,6 @@
 /* SUBSCRIBE, UNSUBSCRIBE, CLOSE_CONSUMER, and what the topic says of a consumer. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "broker/broker.h"
@@ -20,6 +22,7 @@ static struct session_consumer *of_guest(struct guest *g)
 static void consumer_free(struct session_consumer *c)
 {
     mem_free(c->subscription);
+    mem_free(c->name);
     mem_free(c->handle.topic);
     mem_free(c);
 }
@@ -88,11 +91,13 @@ static const struct topic_consumer_front front = {
 
 /* ---- SUBSCRIBE ---- */
 
+#define SUB_TYPE(t) PULSAR__PROTO__COMMAND_SUBSCRIBE__SUB_TYPE__##t
+
 /* What is not there yet is said so, before anything is made. */
 static const char *refusal(const Pulsar__Proto__CommandSubscribe *c)
 {
-    if (c->subtype != PULSAR__PROTO__COMMAND_SUBSCRIBE__SUB_TYPE__Exclusive)
-        return "only Exclusive subscriptions are supported yet";
+    if (c->subtype != SUB_TYPE(Exclusive) && c->subtype != SUB_TYPE(Shared))
+        return "only Exclusive and Shared subscriptions are supported yet";
     if (!c->durable)
         return "readers and other non-durable subscriptions are not supported yet";
     if (c->read_compacted)
@@ -147,6 +152,17 @@ static enum err check(struct session *s, const Pulsar__Proto__CommandSubscribe *
     return ERR_NOT_ALLOWED;
 }
 
+/* Clients give one; for those that do not, one that tells them apart. */
+static char *name_of(const struct session *s, const Pulsar__Proto__CommandSubscribe *c)
+{
+    char made[48];
+
+    if (c->consumer_name && *c->consumer_name)
+        return mem_string(c->consumer_name);
+    snprintf(made, sizeof(made), "%" PRIu64 "-%" PRIu64, s->id, c->consumer_id);
+    return mem_string(made);
+}
+
 static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscribe *c,
                           const struct topic_name *name)
 {
@@ -158,7 +174,11 @@ static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscri
     k->handle.topic = mem_string(name->full);
     k->handle.partition = name->partition;
     k->subscription = mem_string(c->subscription);
+    k->name = name_of(s, c);
     k->guest.subscription_name = k->subscription;
+    k->guest.name = k->name;
+    k->guest.type = c->subtype == SUB_TYPE(Shared) ? CONSUMER_SHARED : CONSUMER_EXCLUSIVE;
+    k->guest.priority = c->priority_level;
     k->guest.earliest =
         c->initialposition == PULSAR__PROTO__COMMAND_SUBSCRIBE__INITIAL_POSITION__Earliest;
     k->guest.has_epoch = c->has_consumer_epoch;

@@ -93,7 +93,7 @@ struct session_producer {
 struct session_consumer {
     struct handle handle;
     struct topic_consumer guest;
-    char *subscription;
+    char *subscription, *name;
 };
 
 struct session {

@@ -4,6 +4,7 @@
 
 #include "broker/metrics.h"
 #include "broker/topic/subscription.h"
+#include "common/log.h"
 #include "proto/message.h"
 
 static const struct topic_consumer_front *front_of(const struct topic_consumer *c)
@@ -44,15 +45,22 @@ static struct position at_most(struct position p, struct position end)
 
 static void ack(struct topic_consumer *c, struct consumer_ask *a)
 {
-    struct cursor *cursor = c->subscription->cursor;
+    struct subscription *s = c->subscription;
     struct cursor_ack_call *call = a->wanted ? &a->ack : NULL;
 
+    if (a->kind == ASK_ACK_UPTO && c->type != CONSUMER_EXCLUSIVE) {
+        log_event(LOG_WARN, "ack.refused", F_STR("topic", c->guest.topic->name.full),
+                  F_STR("subscription", s->name), F_STR("why", "cumulative on a shared one"));
+        topic_consumer_answer(a, ERR_NOT_ALLOWED);
+        return;
+    }
     a->ack.done = acked;
     if (a->kind == ASK_ACK_UPTO)
-        cursor_ack_upto(cursor, at_most(a->at[0], managed_ledger_max_readable(c->guest.topic->ml)),
-                        call);
+        cursor_ack_upto(s->cursor,
+                        at_most(a->at[0], managed_ledger_max_readable(c->guest.topic->ml)), call);
     else
-        cursor_ack(cursor, a->at, a->n, call);
+        cursor_ack(s->cursor, a->at, a->n, call);
+    s->feed.ops->acked(&s->feed, a->at, a->n);
     if (!call)
         topic_consumer_answer(a, ERR_OK);
 }
@@ -63,7 +71,8 @@ static void redeliver(struct topic_consumer *c, struct consumer_ask *a)
         c->has_epoch = true;
         c->epoch = a->epoch;
     }
-    feed_rewind(&c->subscription->feed);
+    struct feed *f = &c->subscription->feed;
+    f->ops->redeliver(f, c, a->at, a->n);
     topic_consumer_answer(a, ERR_OK);
 }
 
@@ -111,7 +120,7 @@ static void take(struct topic_consumer *c, struct consumer_ask *a)
 {
     switch (a->kind) {
     case ASK_FLOW:
-        exclusive_flow(&c->subscription->feed.core, a->permits);
+        c->subscription->feed.ops->flow(&c->subscription->feed, c, a->permits);
         topic_consumer_answer(a, ERR_OK);
         break;
     case ASK_ACK:
@@ -159,6 +168,25 @@ static void on_deliver(struct task *t)
     front_of(d->consumer)->deliver(d->consumer, d);
 }
 
+struct delivery *delivery_new(unsigned room)
+{
+    struct delivery *d = mem_alloc(sizeof(*d) + room * sizeof(d->item[0]));
+
+    *d = (struct delivery){0};
+    return d;
+}
+
+struct delivery *delivery_grow(struct delivery *d, unsigned room)
+{
+    return mem_resize(d, sizeof(*d) + room * sizeof(d->item[0]));
+}
+
+void delivery_item_drop(struct delivery_item *item)
+{
+    slice_drop(&item->magic);
+    slice_drop(&item->body);
+}
+
 static void count(struct topic_consumer *c, struct delivery *d)
 {
     struct broker_metrics *m = topics_env_of(c->guest.topics)->metrics;
@@ -189,17 +217,15 @@ static void on_delivered(struct task *t)
 
     topics_delivered(c->guest.topics, d->bytes);
     mem_free(d);
-    if (c->subscription && c->subscription->state == SUBSCRIPTION_READY)
-        exclusive_delivered(&c->subscription->feed.core);
+    if (c->subscription)
+        c->subscription->feed.ops->delivered(&c->subscription->feed, c);
     guest_lets_go(&c->guest);
 }
 
 void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d)
 {
-    for (unsigned i = 0; i < d->n; i++) {
-        slice_drop(&d->item[i].magic);
-        slice_drop(&d->item[i].body);
-    }
+    for (unsigned i = 0; i < d->n; i++)
+        delivery_item_drop(&d->item[i]);
     d->task.run = on_delivered;
     loop_post(guest_back_loop(&c->guest), &d->task);
 }
@@ -230,6 +256,7 @@ static const struct guest_back back = {.arrive = arrive, .leave = leave, .busy =
 void topic_consumer_open(struct topic_consumer *c)
 {
     c->subscription = NULL;
+    c->building = NULL;
     list_init(&c->reading);
     c->guest.back_ops = &back;
     guest_open(&c->guest);

@@ -19,6 +19,7 @@
 #ifndef BROKER_TOPIC_CONSUMER_H
 #define BROKER_TOPIC_CONSUMER_H
 
+#include "broker/dispatch/shared.h"
 #include "broker/managed_ledger/cursor.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/topic/guest.h"
@@ -28,12 +29,15 @@ enum { DELIVERIES_MAX = 2 };
 struct subscription;
 struct topic_consumer;
 
+enum consumer_type { CONSUMER_EXCLUSIVE, CONSUMER_SHARED };
+
 /* One entry as it goes to a client: from 0x0e01. */
 struct delivery_item {
     struct position at;
     struct slice magic; /* for an entry that was stored without; else empty */
     struct slice body;
-    uint32_t messages;
+    uint32_t messages; /* that are not acknowledged */
+    uint32_t redeliveries;
 };
 
 struct delivery {
@@ -48,12 +52,12 @@ struct delivery {
 };
 
 enum consumer_ask_kind {
-    ASK_FLOW,      /* permits */
-    ASK_ACK,       /* at[0..n) */
-    ASK_ACK_UPTO,  /* at[0] */
-    ASK_REDELIVER, /* everything not acknowledged; epoch */
-    ASK_UNSUBSCRIBE,
-    ASK_LAST_ID, /* the topic's last message: answer in last, mark_delete */
+    ASK_FLOW,        /* permits */
+    ASK_ACK,         /* at[0..n) */
+    ASK_ACK_UPTO,    /* at[0] */
+    ASK_REDELIVER,   /* at[0..n) of a Shared one; n 0: everything not acknowledged; epoch */
+    ASK_UNSUBSCRIBE, /* force: other consumers are sent away, else it is busy */
+    ASK_LAST_ID,     /* the topic's last message: answer in last, mark_delete */
 };
 
 struct consumer_ask {
@@ -61,6 +65,7 @@ struct consumer_ask {
     uint64_t request; /* the session's */
     bool wanted;      /* the session's: its client waits for an answer */
     uint32_t permits;
+    bool force;
     bool has_epoch;
     uint64_t epoch;
 
@@ -87,12 +92,17 @@ struct topic_consumer_front {
 
 struct topic_consumer {
     struct guest guest;            /* front_ops is the `guest` of a topic_consumer_front */
-    const char *subscription_name; /* outlives it */
-    bool earliest;                 /* where a new subscription begins; else at the latest */
-    bool has_epoch;                /* the client counts its redeliveries */
+    const char *subscription_name; /* outlives it, as the next */
+    const char *name;
+    enum consumer_type type;
+    int32_t priority;
+    bool earliest;  /* where a new subscription begins; else at the latest */
+    bool has_epoch; /* the client counts its redeliveries */
     uint64_t epoch;
     struct subscription *subscription; /* private, as the rest: the back's */
     struct list_node reading;          /* consumer_ask.node: ASK_LAST_ID */
+    struct shared_consumer shared;
+    struct delivery *building; /* what a Shared one gets of the entries being sorted */
 };
 
 void topic_consumer_open(struct topic_consumer *c);
@@ -100,6 +110,9 @@ void topic_consumer_ask(struct topic_consumer *c, struct consumer_ask *a);
 void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d);
 
 /* ---- back ---- */
+struct delivery *delivery_new(unsigned room); /* gives; empty */
+struct delivery *delivery_grow(struct delivery *d, unsigned room);
+void delivery_item_drop(struct delivery_item *item);
 void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d);
 void topic_consumer_answer(struct consumer_ask *a, enum err err); /* takes it */
 

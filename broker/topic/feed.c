@@ -1,7 +1,6 @@
 #include "broker/topic/feed.h"
 
 #include "broker/broker.h"
-#include "broker/metrics.h"
 #include "broker/topic/subscription.h"
 #include "common/crc32c.h"
 #include "common/log.h"
@@ -10,174 +9,144 @@
 
 enum { RETRY_US = 1000 * 1000 };
 
-static struct feed *feed_of(struct exclusive *x)
-{
-    return container_of(x, struct feed, core);
-}
-
-static struct subscription *subscription_of(struct feed *f)
+struct subscription *feed_subscription(struct feed *f)
 {
     return container_of(f, struct subscription, feed);
 }
 
-static const struct topics_env *env_of(struct feed *f)
+const struct topics_env *feed_env(struct feed *f)
 {
-    return topics_env_of(subscription_of(f)->topic->topics);
+    return topics_env_of(feed_subscription(f)->topic->topics);
+}
+
+/* ---- its kind ---- */
+
+static const struct feed_ops *const kinds[] = {
+    [CONSUMER_EXCLUSIVE] = &feed_exclusive,
+    [CONSUMER_SHARED] = &feed_shared,
+};
+
+static void begin(struct feed *f, enum consumer_type type)
+{
+    f->type = type;
+    f->ops = kinds[type];
+    f->ops->begin(f);
+}
+
+void feed_init(struct feed *f)
+{
+    begin(f, CONSUMER_EXCLUSIVE);
+}
+
+void feed_become(struct feed *f, enum consumer_type type)
+{
+    if (f->type == type)
+        return;
+    feed_drop(f);
+    begin(f, type);
+}
+
+void feed_drop(struct feed *f)
+{
+    loop_cancel(feed_env(f)->home, &f->retry);
+    f->ops->end(f);
 }
 
 /* ---- from an entry to what a client gets ---- */
 
-static void cut(const struct ml_entry *e, struct delivery_item *item, bool *marker)
+static enum err look_into(const struct ml_entry *e, struct view *rest, struct frame *frame,
+                          struct message_peek *peek)
 {
     struct broker_entry front;
+
+    TRY(broker_entry_read(slice_view(e->payload), &front, rest));
+    TRY(frame_split_body(*rest, frame));
+    return message_peek(frame->metadata, peek);
+}
+
+static void add_magic(struct delivery_item *item, struct view body)
+{
+    uint8_t magic[FRAME_MAGIC_SIZE];
+
+    frame_magic(magic, crc32c(body.base, body.len));
+    item->magic = slice_copy(magic, sizeof(magic));
+}
+
+void feed_cut(struct feed *f, const struct ml_entry *e, struct feed_cut *out)
+{
+    struct delivery_item *item = &out->item;
     struct view rest;
     struct frame frame;
     struct message_peek peek;
 
-    *item = (struct delivery_item){.at = e->at, .messages = 1};
-    *marker = false;
-    if (broker_entry_read(slice_view(e->payload), &front, &rest) ||
-        frame_split_body(rest, &frame) || message_peek(frame.metadata, &peek)) {
+    (void)f;
+    *out = (struct feed_cut){.item = {.at = e->at, .messages = 1}};
+    if (look_into(e, &rest, &frame, &peek)) {
         log_event(LOG_WARN, "entry.unreadable", F_I64("ledger", e->at.ledger),
                   F_I64("entry", e->at.entry));
         item->body = slice_share(e->payload);
         return;
     }
     item->messages = peek.num_messages > 0 ? (uint32_t)peek.num_messages : 1;
-    *marker = peek.has_marker;
+    out->marker = peek.has_marker;
+    if (peek.num_chunks > 1) {
+        out->uuid = peek.uuid;
+        out->last_chunk = peek.chunk_id == peek.num_chunks - 1;
+    }
     item->body = slice_part(e->payload, (size_t)(rest.base - e->payload.base), rest.len);
-    if (!frame.has_crc) {
-        uint8_t magic[FRAME_MAGIC_SIZE];
-        frame_magic(magic, crc32c(rest.base, rest.len));
-        item->magic = slice_copy(magic, sizeof(magic));
-    }
+    if (!frame.has_crc)
+        add_magic(item, rest);
 }
 
-static void drop(struct delivery_item *item)
+void feed_cut_drop(struct feed_cut *cut)
 {
-    slice_drop(&item->magic);
-    slice_drop(&item->body);
+    delivery_item_drop(&cut->item);
 }
 
-static struct delivery *sort(struct feed *f, struct ml_entry *entries, unsigned n)
+/* ---- reading ---- */
+
+struct position feed_first_wanted(struct feed *f)
 {
-    struct delivery *d = mem_alloc(sizeof(*d) + n * sizeof(d->item[0]));
-
-    for (unsigned i = 0; i < n; i++) {
-        struct delivery_item *item = &d->item[d->n];
-        bool marker;
-        cut(&entries[i], item, &marker);
-        switch (exclusive_entry(&f->core, item->at, item->messages, marker)) {
-        case EXCLUSIVE_SEND:
-            d->n++;
-            break;
-        case EXCLUSIVE_SKIP:
-            cursor_ack(subscription_of(f)->cursor, &item->at, 1, NULL);
-            drop(item);
-            break;
-        case EXCLUSIVE_LEAVE:
-            drop(item);
-            break;
-        }
-        slice_drop(&entries[i].payload);
-    }
-    return d;
+    struct cursor *c = feed_subscription(f)->cursor;
+    return cursor_next_unacked(c, cursor_mark_delete(c));
 }
-
-static void read_done(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
-                      struct position next)
-{
-    struct feed *f = container_of(r, struct feed, read);
-    struct delivery *d = n > 0 ? sort(f, entries, n) : NULL;
-    bool sent = d && d->n > 0;
-
-    if (err)
-        log_event(LOG_WARN, "subscription.read_failed",
-                  F_STR("topic", subscription_of(f)->topic->name.full),
-                  F_STR("subscription", subscription_of(f)->name), F_ERR(err));
-    if (sent)
-        topic_consumer_deliver(f->consumer, d);
-    else
-        mem_free(d);
-    exclusive_read_done(&f->core, err, next, sent);
-}
-
-/* ---- effects ---- */
 
 /* At least one entry is read whatever its size. */
 static size_t bytes_for(struct feed *f)
 {
-    bool much = topics_delivers_much(subscription_of(f)->topic->topics);
-    return much ? 1 : (size_t)env_of(f)->conf->dispatch_bytes;
+    bool much = topics_delivers_much(feed_subscription(f)->topic->topics);
+    return much ? 1 : (size_t)feed_env(f)->conf->dispatch_bytes;
 }
 
-static void do_read(struct exclusive *x, struct position from, unsigned max_entries)
+void feed_read(struct feed *f, unsigned max_entries)
 {
-    struct feed *f = feed_of(x);
-
-    f->read = (struct ml_read){.from = from,
-                               .max_entries = max_entries,
-                               .max_bytes = bytes_for(f),
-                               .skip = subscription_of(f)->cursor,
-                               .done = read_done};
-    managed_ledger_read(subscription_of(f)->topic->ml, &f->read);
+    f->read.max_entries = max_entries;
+    f->read.max_bytes = bytes_for(f);
+    f->read.skip = feed_subscription(f)->cursor;
+    f->read_since = loop_now(feed_env(f)->home);
+    managed_ledger_read(feed_subscription(f)->topic->ml, &f->read);
 }
 
-static void do_cancel_read(struct exclusive *x)
+void feed_read_failed(struct feed *f, enum err err)
 {
-    struct feed *f = feed_of(x);
-    managed_ledger_read_cancel(subscription_of(f)->topic->ml, &f->read);
+    log_event(LOG_WARN, "subscription.read_failed",
+              F_STR("topic", feed_subscription(f)->topic->name.full),
+              F_STR("subscription", feed_subscription(f)->name), F_ERR(err));
+}
+
+void feed_cancel_read(struct feed *f)
+{
+    managed_ledger_read_cancel(feed_subscription(f)->topic->ml, &f->read);
 }
 
 static void retry(struct timer *t)
 {
-    exclusive_retry(&container_of(t, struct feed, retry)->core);
+    struct feed *f = container_of(t, struct feed, retry);
+    f->ops->retry(f);
 }
 
-static void do_retry_later(struct exclusive *x)
+void feed_retry_later(struct feed *f)
 {
-    struct feed *f = feed_of(x);
-
     f->retry.run = retry;
-    loop_after(env_of(f)->home, &f->retry, RETRY_US);
-}
-
-static const struct exclusive_fx fx = {
-    .read = do_read, .cancel_read = do_cancel_read, .retry_later = do_retry_later};
-
-/* ---- events ---- */
-
-static struct position first_wanted(struct feed *f)
-{
-    struct cursor *c = subscription_of(f)->cursor;
-    return cursor_next_unacked(c, cursor_mark_delete(c));
-}
-
-void feed_init(struct feed *f, const struct topics_env *env)
-{
-    exclusive_init(&f->core, &fx, (unsigned)env->conf->dispatch_batch, DELIVERIES_MAX);
-}
-
-void feed_start(struct feed *f, struct topic_consumer *c)
-{
-    f->consumer = c;
-    exclusive_came(&f->core, first_wanted(f),
-                   managed_ledger_max_readable(subscription_of(f)->topic->ml));
-}
-
-void feed_stop(struct feed *f)
-{
-    loop_cancel(env_of(f)->home, &f->retry);
-    exclusive_left(&f->core);
-    f->consumer = NULL;
-}
-
-void feed_rewind(struct feed *f)
-{
-    exclusive_rewind(&f->core, first_wanted(f));
-}
-
-void feed_grew(struct feed *f)
-{
-    exclusive_grew(&f->core, managed_ledger_max_readable(subscription_of(f)->topic->ml));
+    loop_after(feed_env(f)->home, &f->retry, RETRY_US);
 }

@@ -1,4 +1,11 @@
-/* feed.h - the hands of the dispatcher: reads, sends, acknowledges markers, waits.
+/* feed.h - the hands of a subscription's dispatcher: reads, sends, acknowledges markers, waits.
+ *
+ *   feed.c            what both kinds share: an entry as a client gets it, reads, retries
+ *   feed_exclusive.c  one consumer     (dispatch/exclusive.h)
+ *   feed_shared.c     several of them  (dispatch/shared.h)
+ *
+ * A feed keeps its kind while a consumer is there; feed_become() changes it when none is.  What
+ * a Shared one knows (redelivery counts) outlives its consumers, not that change.
  *
  * Threads: the topic's loop.
  */
@@ -6,20 +13,70 @@
 #define BROKER_TOPIC_FEED_H
 
 #include "broker/dispatch/exclusive.h"
+#include "broker/dispatch/shared.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/topic/consumer.h"
 
+struct feed;
+struct explanation;
+
+struct feed_ops {
+    void (*begin)(struct feed *f);
+    void (*end)(struct feed *f); /* no consumer is there */
+    void (*join)(struct feed *f, struct topic_consumer *c);
+    void (*leave)(struct feed *f, struct topic_consumer *c);
+    void (*flow)(struct feed *f, struct topic_consumer *c, uint32_t permits);
+    /* n 0: everything that c has not acknowledged */
+    void (*redeliver)(struct feed *f, struct topic_consumer *c, const struct position *at,
+                      unsigned n);
+    void (*delivered)(struct feed *f, struct topic_consumer *c);
+    void (*acked)(struct feed *f, const struct position *at, unsigned n);
+    void (*acked_part)(struct feed *f, struct position at, uint32_t left);
+    void (*rewind)(struct feed *f);
+    void (*grew)(struct feed *f);
+    void (*halt)(struct feed *f, bool halted);
+    void (*retry)(struct feed *f);
+    void (*explain)(struct feed *f, struct explanation *e);
+};
+extern const struct feed_ops feed_exclusive, feed_shared;
+
 struct feed {
-    struct exclusive core;
-    struct topic_consumer *consumer; /* NULL: none */
+    enum consumer_type type;
+    const struct feed_ops *ops;
+    union {
+        struct exclusive exclusive;
+        struct shared shared;
+    };
+    struct topic_consumer *consumer; /* of an exclusive one; NULL: none */
     struct ml_read read;
+    uint64_t read_since; /* loop time */
     struct timer retry;
 };
 
-void feed_init(struct feed *f, const struct topics_env *env);
-void feed_start(struct feed *f, struct topic_consumer *c); /* from its cursor's mark-delete */
-void feed_stop(struct feed *f);
-void feed_rewind(struct feed *f);
-void feed_grew(struct feed *f);
+void feed_init(struct feed *f); /* Exclusive, until it becomes something else */
+void feed_become(struct feed *f, enum consumer_type type);
+void feed_drop(struct feed *f);
+
+/* ---- for the two kinds ---- */
+
+struct subscription *feed_subscription(struct feed *f);
+const struct topics_env *feed_env(struct feed *f);
+
+struct feed_cut {
+    struct delivery_item item;
+    bool marker;
+    struct view uuid; /* of a chunk: borrows from the entry */
+    bool last_chunk;
+};
+/* An entry as a client gets it; what is acknowledged of it is not counted. */
+void feed_cut(struct feed *f, const struct ml_entry *e, struct feed_cut *out);
+void feed_cut_drop(struct feed_cut *cut);
+
+struct position feed_first_wanted(struct feed *f);
+/* From f->read.from and f->read.only; its done() is the kind's. */
+void feed_read(struct feed *f, unsigned max_entries);
+void feed_read_failed(struct feed *f, enum err err);
+void feed_cancel_read(struct feed *f);
+void feed_retry_later(struct feed *f);
 
 #endif

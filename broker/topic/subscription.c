@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "broker/broker.h"
 #include "broker/metrics.h"
 #include "common/log.h"
 
@@ -11,7 +12,7 @@ static const struct topics_env *env_of(const struct subscription *s)
     return topics_env_of(s->topic->topics);
 }
 
-static struct subscription *find(const struct topic *t, const char *name)
+struct subscription *subscription_find(const struct topic *t, const char *name)
 {
     list_each(&t->subscriptions, n)
     {
@@ -22,6 +23,13 @@ static struct subscription *find(const struct topic *t, const char *name)
     return NULL;
 }
 
+static void ready(struct subscription *s, struct cursor *cursor)
+{
+    s->cursor = cursor;
+    s->state = SUBSCRIPTION_READY;
+    feed_init(&s->feed);
+}
+
 static struct subscription *add(struct topic *t, const char *name, enum subscription_state state)
 {
     struct subscription *s = mem_new(struct subscription);
@@ -30,15 +38,17 @@ static struct subscription *add(struct topic *t, const char *name, enum subscrip
     s->name = mem_string(name);
     s->state = state;
     list_init(&s->waiting);
+    list_init(&s->consumers);
     list_push_back(&t->subscriptions, &s->node);
-    feed_init(&s->feed, env_of(s));
     metric_add(&env_of(s)->metrics->subscriptions, 1);
     return s;
 }
 
 void subscription_free(struct subscription *s)
 {
-    assert(!s->consumer && list_empty(&s->waiting));
+    assert(s->n_consumers == 0 && list_empty(&s->waiting));
+    if (s->state != SUBSCRIPTION_MAKING)
+        feed_drop(&s->feed);
     list_remove(&s->node);
     metric_add(&env_of(s)->metrics->subscriptions, -1);
     mem_free(s->name);
@@ -68,8 +78,7 @@ static void made(struct ml_cursor_call *call, enum err err, struct cursor *curso
     }
     log_event(LOG_INFO, "subscription.made", F_STR("topic", t->name.full),
               F_STR("subscription", s->name));
-    s->cursor = cursor;
-    s->state = SUBSCRIPTION_READY;
+    ready(s, cursor);
     list_init(&came);
     for (struct list_node *n; (n = list_pop_front(&s->waiting));)
         list_push_back(&came, n);
@@ -91,22 +100,59 @@ static void make(struct topic *t, struct topic_consumer *c)
 
 /* ---- coming and going ---- */
 
+static unsigned consumers_of(const struct topic *t)
+{
+    unsigned all = 0;
+
+    list_each(&t->subscriptions, n) all += list_entry(n, struct subscription, node)->n_consumers;
+    return all;
+}
+
+static bool is_over(unsigned n, int64_t max)
+{
+    return max > 0 && n >= max;
+}
+
+/* NULL, or why it cannot join those who are there. */
+static const char *obstacle(const struct subscription *s, const struct topic_consumer *c)
+{
+    const struct broker_conf *conf = env_of(s)->conf;
+
+    if (s->n_consumers > 0 && c->type != s->feed.type)
+        return "the subscription has consumers of another type";
+    if (is_over(s->n_consumers, conf->max_consumers_per_subscription))
+        return "the subscription has as many consumers as it may have";
+    if (is_over(consumers_of(s->topic), conf->max_consumers_per_topic))
+        return "the topic has as many consumers as it may have";
+    return NULL;
+}
+
 static void join(struct subscription *s, struct topic_consumer *c)
 {
-    if (s->consumer) {
-        guest_queue_behind(&c->guest, &s->consumer->guest);
+    bool alone = c->type == CONSUMER_EXCLUSIVE && s->feed.type == c->type;
+
+    if (alone && s->n_consumers > 0) {
+        struct list_node *first = s->consumers.next;
+        guest_queue_behind(&c->guest, list_entry(first, struct guest, node));
         return;
     }
-    s->consumer = c;
+    const char *why = obstacle(s, c);
+    if (why) {
+        guest_refuse(&c->guest, ERR_CONSUMER_BUSY, "%s", why);
+        return;
+    }
+    if (s->n_consumers++ == 0)
+        feed_become(&s->feed, c->type);
+    list_push_back(&s->consumers, &c->guest.node);
     c->subscription = s;
     metric_add(&env_of(s)->metrics->consumers, 1);
     guest_admit(&c->guest);
-    feed_start(&s->feed, c);
+    s->feed.ops->join(&s->feed, c);
 }
 
 void subscription_join(struct topic *t, struct topic_consumer *c)
 {
-    struct subscription *s = find(t, c->subscription_name);
+    struct subscription *s = subscription_find(t, c->subscription_name);
 
     if (!s) {
         struct cursor *cursor = managed_ledger_cursor(t->ml, c->subscription_name);
@@ -114,8 +160,8 @@ void subscription_join(struct topic *t, struct topic_consumer *c)
             make(t, c);
             return;
         }
-        s = add(t, c->subscription_name, SUBSCRIPTION_READY);
-        s->cursor = cursor;
+        s = add(t, c->subscription_name, SUBSCRIPTION_MAKING);
+        ready(s, cursor);
     }
     if (s->state == SUBSCRIPTION_MAKING)
         list_push_back(&s->waiting, &c->guest.node);
@@ -127,39 +173,36 @@ void subscription_join(struct topic *t, struct topic_consumer *c)
 
 void subscription_leave(struct subscription *s, struct topic_consumer *c)
 {
-    assert(s->consumer == c);
-    if (s->state == SUBSCRIPTION_READY)
-        feed_stop(&s->feed);
-    s->consumer = NULL;
+    assert(c->subscription == s && s->n_consumers > 0);
+    s->feed.ops->leave(&s->feed, c);
+    list_remove(&c->guest.node);
+    s->n_consumers--;
     c->subscription = NULL;
     metric_add(&env_of(s)->metrics->consumers, -1);
 }
 
 void subscription_grew(struct subscription *s)
 {
-    if (s->state == SUBSCRIPTION_READY)
-        feed_grew(&s->feed);
+    if (s->state != SUBSCRIPTION_MAKING)
+        s->feed.ops->grew(&s->feed);
+}
+
+static void send_away(struct subscription *s, const struct topic_consumer *but)
+{
+    list_each(&s->consumers, n)
+    {
+        struct guest *g = list_entry(n, struct guest, node);
+        if (!but || g != &but->guest)
+            guest_send_away(g);
+    }
 }
 
 void subscription_send_away(struct subscription *s)
 {
-    if (s->consumer)
-        guest_send_away(&s->consumer->guest);
+    send_away(s, NULL);
 }
 
 /* ---- deleting one ---- */
-
-/* Its client does not give permits a second time. */
-static void start_again(struct subscription *s)
-{
-    int64_t permits = s->feed.core.permits;
-
-    if (!s->consumer)
-        return;
-    feed_start(&s->feed, s->consumer);
-    if (permits > 0)
-        exclusive_flow(&s->feed.core, (uint32_t)permits);
-}
 
 static void deleted(struct ml_cursor_call *call, enum err err, struct cursor *cursor)
 {
@@ -170,12 +213,12 @@ static void deleted(struct ml_cursor_call *call, enum err err, struct cursor *cu
     (void)cursor;
     if (err) {
         s->state = SUBSCRIPTION_READY;
-        start_again(s);
+        s->feed.ops->halt(&s->feed, false); /* its clients do not give permits a second time */
     } else {
         log_event(LOG_INFO, "subscription.deleted", F_STR("topic", t->name.full),
                   F_STR("subscription", s->name));
-        if (s->consumer)
-            subscription_leave(s, s->consumer);
+        list_each(&s->consumers, n)
+            subscription_leave(s, topic_consumer_of(list_entry(n, struct guest, node)));
         subscription_free(s);
     }
     topic_consumer_answer(a, err);
@@ -184,7 +227,12 @@ static void deleted(struct ml_cursor_call *call, enum err err, struct cursor *cu
 
 void subscription_delete(struct subscription *s, struct consumer_ask *a)
 {
-    feed_stop(&s->feed);
+    if (s->n_consumers > 1 && !a->force) {
+        topic_consumer_answer(a, ERR_CONSUMER_BUSY);
+        return;
+    }
+    send_away(s, a->consumer);
+    s->feed.ops->halt(&s->feed, true);
     s->state = SUBSCRIPTION_DELETING;
     a->deleting = s;
     a->cursor_call.done = deleted;

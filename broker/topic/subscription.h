@@ -1,7 +1,9 @@
-/* subscription.h - a cursor with a name, and the consumer that reads through it.
+/* subscription.h - a cursor with a name, and the consumers that read through it.
  *
  *   MAKING --> READY --> DELETING --> gone
  *      \----------------------------------^  (the cursor could not be made)
+ *
+ * All its consumers are of one type; another one may come when none is there.
  *
  * Threads: the topic's loop.
  */
@@ -18,14 +20,16 @@ struct subscription {
     struct topic *topic;
     char *name;
     enum subscription_state state;
-    struct list_node node;    /* topic.subscriptions */
-    struct list_node waiting; /* guest.node: consumers that came while it is made */
-    struct cursor *cursor;    /* the managed ledger's */
-    struct topic_consumer *consumer;
-    struct feed feed;
+    struct list_node node;      /* topic.subscriptions */
+    struct list_node waiting;   /* guest.node: consumers that came while it is made */
+    struct cursor *cursor;      /* the managed ledger's */
+    struct list_node consumers; /* guest.node */
+    unsigned n_consumers;
+    struct feed feed; /* once READY */
     struct ml_cursor_call making;
 };
 
+struct subscription *subscription_find(const struct topic *t, const char *name); /* or NULL */
 /* Admits, refuses or queues the consumer, now or once the cursor was made. */
 void subscription_join(struct topic *t, struct topic_consumer *c);
 void subscription_leave(struct subscription *s, struct topic_consumer *c);

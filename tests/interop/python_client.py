@@ -15,6 +15,7 @@ import lgm  # noqa: E402
 parser = argparse.ArgumentParser()
 parser.add_argument("--build", required=True)
 parser.add_argument("--messages", type=int, default=1000000)
+parser.add_argument("--only", default="", help="features whose name holds this")
 ARGS = parser.parse_args()
 EARLIEST = pulsar.InitialPosition.Earliest
 COMPRESSIONS = {"none": pulsar.CompressionType.NONE, "lz4": pulsar.CompressionType.LZ4,
@@ -257,6 +258,148 @@ def survives_kill_9(client, server):
     assert order == sorted(order), "first appearances out of order"
 
 
+# ---- Shared subscriptions ----
+
+SHARED = pulsar.ConsumerType.Shared
+
+
+def shared(client, topic, sub="sub", **kwargs):
+    return subscribe(client, topic, sub, consumer_type=SHARED, **kwargs)
+
+
+def drain(consumers, n, ack=True, seconds=60):
+    """n messages, from whichever of the consumers has some: a list for each of them."""
+    got, end = [[] for _ in consumers], time.monotonic() + seconds
+    while sum(map(len, got)) < n:
+        assert time.monotonic() < end, f"{[len(g) for g in got]} of {n}"
+        for consumer, mine in zip(consumers, got):
+            try:
+                message = consumer.receive(timeout_millis=20)
+            except pulsar.Timeout:
+                continue
+            mine.append(message)
+            if ack:
+                consumer.acknowledge(message)
+    return got
+
+
+def nothing_more(consumer, milliseconds=500):
+    try:
+        message = consumer.receive(timeout_millis=milliseconds)
+        raise AssertionError(f"{message.data()} came")
+    except pulsar.Timeout:
+        pass
+
+
+def shared_round_robin(client, server):
+    consumers = [shared(client, "turns", receiver_queue_size=50) for _ in range(4)]
+    producer = client.create_producer("turns", batching_enabled=False, block_if_queue_full=True)
+    wanted = [str(i).encode() for i in range(2000)]
+    send_all(producer, wanted)
+    got = drain(consumers, 2000)
+    assert sorted(m.data() for g in got for m in g) == sorted(wanted)
+    assert all(len(g) > 200 for g in got), [len(g) for g in got]
+    for consumer in consumers:
+        nothing_more(consumer, 100)
+
+
+def shared_batches_and_chunks(client, server):
+    consumers = [shared(client, "mixed", receiver_queue_size=100) for _ in range(3)]
+    producer = client.create_producer("mixed", batching_enabled=True, block_if_queue_full=True)
+    large = client.create_producer("mixed", chunking_enabled=True, batching_enabled=False)
+    wanted = [str(i).encode() for i in range(3000)]
+    heavy = [os.urandom(12 * 1024 * 1024) for _ in range(4)]
+    thread = threading.Thread(target=lambda: [large.send(h) for h in heavy])
+    thread.start()
+    send_all(producer, wanted)
+    thread.join()
+    got = drain(consumers, 3004)
+    assert sorted(m.data() for g in got for m in g) == sorted(wanted + heavy)
+
+
+def shared_priorities(client, server):
+    topic = "priorities"
+    producer = client.create_producer(topic, batching_enabled=False)
+    one, two = shared(client, topic, receiver_queue_size=10), shared(client, topic)
+    ids = send_all(producer, [str(i).encode() for i in range(100)])
+    got = drain([one, two], 100)
+    assert len(ids) == 100 and all(got)
+
+
+def shared_redelivery_counts(client, server):
+    producer = client.create_producer("nacks", batching_enabled=False)
+    consumers = [shared(client, "nacks", negative_ack_redelivery_delay_ms=100) for _ in range(2)]
+    send_all(producer, [str(i).encode() for i in range(20)])
+    for counts in range(3):
+        got = drain(consumers, 20, ack=False)
+        for consumer, mine in zip(consumers, got):
+            for m in mine:
+                assert m.redelivery_count() == counts, (m.redelivery_count(), counts)
+                if counts == 2:
+                    consumer.acknowledge(m)
+                else:
+                    consumer.negative_acknowledge(m)
+    nothing_more(consumers[0])
+    nothing_more(consumers[1])
+
+
+def shared_redeliver_all(client, server):
+    producer = client.create_producer("all-again", batching_enabled=False)
+    consumer = shared(client, "all-again")
+    for i in range(10):
+        producer.send(str(i).encode())
+    first = receive_all(consumer, 10, ack=False)
+    consumer.acknowledge(first[3])
+    time.sleep(0.3)
+    consumer.redeliver_unacknowledged_messages()
+    assert [m.data() for m in receive_all(consumer, 9)] == \
+        [str(i).encode() for i in range(10) if i != 3]
+    nothing_more(consumer)
+
+
+def shared_consumer_goes(client, server):
+    """What a consumer held comes to the others: closed, and with its connection cut."""
+    producer = client.create_producer("goes", batching_enabled=False)
+    other = client_of(server)
+    stays, closes, dies = shared(client, "goes"), shared(client, "goes"), shared(other, "goes")
+    wanted = [str(i).encode() for i in range(300)]
+    send_all(producer, wanted)
+    got = drain([stays, closes, dies], 300, ack=False)
+    for m in got[0]:
+        stays.acknowledge(m)
+    closes.close()
+    other.shutdown()
+    more = drain([stays], 300 - len(got[0]))[0]
+    assert sorted(m.data() for m in got[0] + more) == sorted(wanted)
+    nothing_more(stays)
+
+
+def shared_ack_by_another(client, server):
+    producer = client.create_producer("foreign", batching_enabled=False)
+    a, b = shared(client, "foreign"), shared(client, "foreign")
+    send_all(producer, [str(i).encode() for i in range(100)])
+    got = drain([a, b], 100, ack=False)
+    for m in got[0]:
+        b.acknowledge(m)
+    for m in got[1]:
+        a.acknowledge(m)
+    a.close()
+    b.close()
+    nothing_more(shared(client, "foreign"))
+
+
+def shared_type_conflicts(client, server):
+    first = shared(client, "types")
+    refused(pulsar.ConsumerBusy, lambda: subscribe(client, "types"))
+    first.close()
+    second = subscribe(client, "types")
+    refused(pulsar.ConsumerBusy, lambda: shared(client, "types"))
+    second.close()
+    shared(client, "types").close()
+    refused(pulsar.PulsarException, lambda: client.subscribe(
+        "types", "sub", consumer_type=pulsar.ConsumerType.Failover))
+
+
 def a_million_of_1_kib(client, server):
     n = ARGS.messages
     producer = client.create_producer("million", batching_enabled=True, block_if_queue_full=True,
@@ -292,12 +435,14 @@ def a_million_of_1_kib(client, server):
 FEATURES = (plain, batched, each_compression, keys_and_properties, chunked_20_mib,
             cumulative_ack_and_reconnect, single_acks_leave_the_rest, redelivery, nothing_comes_twice,
             unsubscribe_and_close, two_subscriptions_each_get_all, refusals_are_answers,
-            survives_kill_9, a_million_of_1_kib)
+            survives_kill_9, shared_round_robin, shared_batches_and_chunks, shared_priorities,
+            shared_redelivery_counts, shared_redeliver_all, shared_consumer_goes,
+            shared_ack_by_another, shared_type_conflicts, a_million_of_1_kib)
 
 
 def main():
     cases = lgm.Cases()
-    for feature in FEATURES:
+    for feature in (f for f in FEATURES if ARGS.only in f.__name__):
         def one(folder, feature=feature):
             server = lgm.Standalone(ARGS.build, folder).start()
             client = client_of(server)
