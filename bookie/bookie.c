@@ -114,6 +114,14 @@ static enum err make_dirs(struct bookie *b)
     return make_dir(b, journal, &b->journal_dir, &b->journal_lock);
 }
 
+/* Who cannot be asked may be asked again: that is for the one who starts us. */
+static enum err unknown(const struct bookie *b, enum err err)
+{
+    log_event(LOG_ERROR, "bookie.identity_unknown", F_STR("bookie", b->id),
+              F_STR("metadata", b->conf->metadata_service_uri), F_ERR(err));
+    return err;
+}
+
 static enum err check_identity(struct bookie *b)
 {
     struct slice instance = {0};
@@ -127,7 +135,8 @@ static enum err check_identity(struct bookie *b)
         mem_free(run);
         return ERR_NOT_READY;
     }
-    TRY(err);
+    if (err)
+        return unknown(b, err);
     char *id = mem_string_n((const char *)instance.base, instance.len);
     const struct cookie_conf conf = {
         .bookie_id = b->id,
@@ -140,7 +149,7 @@ static enum err check_identity(struct bookie *b)
     err = cookie_check(&conf, b->disk, b->meta);
     slice_drop(&instance);
     mem_free(id);
-    return err;
+    return err && err != ERR_NOT_ALLOWED ? unknown(b, err) : err;
 }
 
 /* ---- storage -------------------------------------------------------------------------------- */

@@ -9,8 +9,7 @@
 #include "common/disk.h"
 #include "common/flight.h"
 #include "common/log.h"
-#include "common/mem.h"
-#include "metadata/metadata.h"
+#include "metadata/open.h"
 
 static const char usage[] =
     "lgm-bookie - stores ledgers, and acknowledges nothing before it is durable\n"
@@ -101,17 +100,22 @@ static enum err load_conf(const struct options *o, struct bookie_conf *conf)
     return ERR_OK;
 }
 
-static enum err open_metadata(const char *uri, struct metadata **out)
+static const char *or_null(const char *text)
 {
-    static const char prefix[] = "metadata-store:", rocks[] = "rocksdb:";
-    const char *store = uri;
-    if (strncmp(store, prefix, strlen(prefix)) == 0)
-        store += strlen(prefix);
-    if (strncmp(store, rocks, strlen(rocks)) == 0 && store[strlen(rocks)])
-        return meta_rocks_open(out, store + strlen(rocks));
-    log_event(LOG_ERROR, "bookie.config_refused", F_STR("key", "metadataServiceUri"),
-              F_STR("value", uri), F_STR("reason", "only rocksdb:DIRECTORY is supported"));
-    return ERR_BAD_CONFIG;
+    return *text ? text : NULL;
+}
+
+static enum err open_metadata(struct metadata **out, const struct bookie_conf *c)
+{
+    const struct meta_etcd_conf conf = {
+        .user = or_null(c->metadata_user),
+        .password = or_null(c->metadata_password),
+        .trust_file = or_null(c->metadata_trust_file),
+        .cert_file = or_null(c->metadata_cert_file),
+        .key_file = or_null(c->metadata_key_file),
+        .session_timeout_us = (uint64_t)c->session_ms * 1000,
+    };
+    return meta_open(out, c->metadata_service_uri, &conf);
 }
 
 /* Every thread inherits the mask, so that the signal comes here and to nobody else. */
@@ -150,7 +154,7 @@ static enum err serve(const struct bookie_conf *conf, const sigset_t *signals)
 {
     struct metadata *meta;
     struct loops loops = {0};
-    TRY(open_metadata(conf->metadata_service_uri, &meta));
+    TRY(open_metadata(&meta, conf));
     loops_start(&loops, "io", (unsigned)conf->io_threads);
     const enum err err = run(conf, meta, &loops, signals);
     meta_close(&meta);

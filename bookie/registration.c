@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/mem.h"
@@ -10,7 +11,7 @@
 
 enum { RETRY_US = 200000, TRIES = 200 /* longer than any session lives */ };
 
-enum state { OUT, HOLDING, RELEASING, IN };
+enum state { OUT, HOLDING, LOOKING, EVICTING, RELEASING, IN };
 
 struct registration {
     struct metadata *meta;
@@ -20,6 +21,7 @@ struct registration {
     enum state state;
     bool holds[2];   /* the writable key, the read-only one */
     unsigned moving; /* the one that the call is about */
+    char key[META_KEY_MAX];
     bool closing;
     unsigned failures;
     atomic_bool wanted_read_only;
@@ -47,8 +49,7 @@ static void settle(struct registration *r, enum err err)
 
 static void begin(struct registration *r, enum state state, unsigned which)
 {
-    char key[META_KEY_MAX];
-    const enum err err = path_bookie(r->bookie_id, which == 1, key);
+    const enum err err = path_bookie(r->bookie_id, which == 1, r->key);
     if (err) {
         settle(r, err);
         return;
@@ -56,16 +57,16 @@ static void begin(struct registration *r, enum state state, unsigned which)
     r->state = state;
     r->moving = which;
     if (state == HOLDING)
-        meta_hold(r->meta, key, bookie_record_write(r->bookie_id, &r->record), &r->call);
+        meta_hold(r->meta, r->key, bookie_record_write(r->bookie_id, &r->record), &r->call);
     else
-        meta_release(r->meta, key, &r->call);
+        meta_release(r->meta, r->key, &r->call);
 }
 
 /* What is missing between what is held and what is wanted? */
 static void step(struct registration *r)
 {
     const unsigned want = atomic_load(&r->wanted_read_only);
-    if (r->state == HOLDING || r->state == RELEASING || timer_armed(&r->timer))
+    if ((r->state != OUT && r->state != IN) || timer_armed(&r->timer))
         return;
     if (!r->closing && !r->holds[want]) {
         begin(r, HOLDING, want);
@@ -79,27 +80,14 @@ static void step(struct registration *r)
     }
 }
 
-static void try_again(struct timer *t)
+static void rest(struct registration *r)
 {
-    step(container_of(t, struct registration, timer));
+    r->state = r->holds[0] || r->holds[1] ? IN : OUT;
 }
 
-static void answered(struct meta_call *call, const struct meta_reply *reply)
+static void failed(struct registration *r, enum err err)
 {
-    struct registration *r = container_of(call, struct registration, call);
-    const bool was_holding = r->state == HOLDING;
-    enum err err = reply->err;
-    r->state = r->holds[0] || r->holds[1] ? IN : OUT;
-    if (!was_holding && err == ERR_NOT_FOUND)
-        err = ERR_OK;
-    if (!err) {
-        r->failures = 0;
-        r->holds[r->moving] = was_holding;
-        log_event(LOG_INFO, was_holding ? "bookie.registered" : "bookie.unregistered",
-                  F_STR("bookie", r->bookie_id), F_STR("as", r->moving ? "readonly" : "writable"));
-        step(r);
-        return;
-    }
+    rest(r);
     if (r->failures++ == 0)
         log_event(LOG_WARN, "bookie.registration_failed", F_STR("bookie", r->bookie_id),
                   F_ERR(err));
@@ -107,6 +95,82 @@ static void answered(struct meta_call *call, const struct meta_reply *reply)
         settle(r, err);
     if (!r->closing)
         loop_after(r->loop, &r->timer, RETRY_US);
+}
+
+static void done(struct registration *r, bool held)
+{
+    rest(r);
+    r->failures = 0;
+    r->holds[r->moving] = held;
+    log_event(LOG_INFO, held ? "bookie.registered" : "bookie.unregistered",
+              F_STR("bookie", r->bookie_id), F_STR("as", r->moving ? "readonly" : "writable"));
+    step(r);
+}
+
+/* Whoever registered this address with this name is gone: we listen on it, and our directories
+ * and their cookie are locked. */
+static bool was_ours(const struct registration *r, const struct meta_reply *reply)
+{
+    struct bookie_record there = {0};
+    if (reply->err || bookie_record_read(r->bookie_id, slice_view(reply->value), &there))
+        return false;
+    const bool same = there.port == r->record.port && strcmp(there.host, r->record.host) == 0;
+    bookie_record_drop(&there);
+    return same;
+}
+
+static void looked(struct registration *r, const struct meta_reply *reply)
+{
+    if (!was_ours(r, reply)) {
+        failed(r, ERR_EXISTS);
+        return;
+    }
+    r->state = EVICTING;
+    meta_remove(r->meta, r->key, reply->version, &r->call);
+}
+
+/* Whatever became of it, the next try to hold the key tells. */
+static void evicted(struct registration *r, enum err err)
+{
+    if (err && err != ERR_NOT_FOUND && err != ERR_BAD_VERSION) {
+        failed(r, err);
+        return;
+    }
+    log_event(LOG_INFO, "bookie.evicted_itself", F_STR("bookie", r->bookie_id));
+    rest(r);
+    step(r);
+}
+
+static void held(struct registration *r, enum err err)
+{
+    if (err == ERR_EXISTS && !r->closing) {
+        r->state = LOOKING;
+        meta_get(r->meta, r->key, &r->call);
+    } else if (err) {
+        failed(r, err);
+    } else {
+        done(r, true);
+    }
+}
+
+static void answered(struct meta_call *call, const struct meta_reply *reply)
+{
+    struct registration *r = container_of(call, struct registration, call);
+    if (r->state == HOLDING)
+        held(r, reply->err);
+    else if (r->state == LOOKING)
+        looked(r, reply);
+    else if (r->state == EVICTING)
+        evicted(r, reply->err);
+    else if (reply->err && reply->err != ERR_NOT_FOUND)
+        failed(r, reply->err);
+    else
+        done(r, false);
+}
+
+static void try_again(struct timer *t)
+{
+    step(container_of(t, struct registration, timer));
 }
 
 static void start(void *ctx)

@@ -4,7 +4,8 @@
  *                   ^               |
  *                   +--other side---+   the new key first, then the old one goes
  *
- * A key that an earlier life of ours still holds is waited for.
+ * A key that an earlier life of ours left is taken over: whoever listens on its address and has
+ * the directories is the bookie.  Anybody else's key is waited for.
  *
  * Threads: open and close from no loop's; set from any.
  */

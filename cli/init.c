@@ -7,12 +7,16 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "metadata/init.h"
+#include "metadata/open.h"
 #include "metadata/paths.h"
 #include "metadata/wait.h"
+
+enum { PATIENCE_US = 10 * 1000 * 1000 };
 
 struct init {
     const char *cluster, *metadata;
     struct cluster_urls urls;
+    struct meta_etcd_conf etcd;
     char instance[64]; /* what the store is called; empty: nothing yet */
     char other[256];   /* a cluster that is in the store; empty: none */
     bool was_there;
@@ -29,21 +33,13 @@ static const char help[] =
     "  --web-service-url URL      that other clusters use to reach this one: http://HOST:8080\n"
     "  --web-service-url-tls URL  the same with TLS: https://HOST:8443\n"
     "  --broker-service-url URL   pulsar://HOST:6650\n"
-    "  --broker-service-url-tls URL  pulsar+ssl://HOST:6651\n\n"
+    "  --broker-service-url-tls URL  pulsar+ssl://HOST:6651\n"
+    "  --metadata-user NAME, --metadata-password TEXT\n"
+    "  --metadata-trust-certs FILE, --metadata-cert FILE, --metadata-key FILE\n"
+    "                             how etcd is spoken to, when it wants to know\n\n"
     "Example: lgm init --cluster c1 --metadata etcd://m1:2379,m2:2379,m3:2379 \\\n"
     "             --web-service-url http://c1.example.com:8080 \\\n"
     "             --broker-service-url pulsar://c1.example.com:6650\n";
-
-static enum err open_metadata(const char *url, struct metadata **out)
-{
-    static const char prefix[] = "metadata-store:", rocks[] = "rocksdb:";
-    const char *store = url;
-    if (strncmp(store, prefix, strlen(prefix)) == 0)
-        store += strlen(prefix);
-    if (strncmp(store, rocks, strlen(rocks)) == 0 && store[strlen(rocks)])
-        return meta_rocks_open(out, store + strlen(rocks));
-    return ERR_BAD_CONFIG;
-}
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
@@ -143,7 +139,8 @@ static int initialize(struct init *i, struct metadata *m)
 static int run(struct init *i)
 {
     struct metadata *m;
-    const enum err err = open_metadata(i->metadata, &m);
+    i->etcd.operation_timeout_us = PATIENCE_US;
+    const enum err err = meta_open(&m, i->metadata, &i->etcd);
     if (err == ERR_BAD_CONFIG)
         return usage_error("init", "'%s' is no metadata store", i->metadata);
     if (err)
@@ -161,27 +158,36 @@ static const struct option options[] = {{"cluster", required_argument, NULL, 'c'
                                         {"web-service-url-tls", required_argument, NULL, 'W'},
                                         {"broker-service-url", required_argument, NULL, 'b'},
                                         {"broker-service-url-tls", required_argument, NULL, 'B'},
+                                        {"metadata-user", required_argument, NULL, 'u'},
+                                        {"metadata-password", required_argument, NULL, 'p'},
+                                        {"metadata-trust-certs", required_argument, NULL, 't'},
+                                        {"metadata-cert", required_argument, NULL, 'C'},
+                                        {"metadata-key", required_argument, NULL, 'k'},
                                         {"help", no_argument, NULL, 'h'},
                                         {0}};
 
 static const char **place_of(struct init *i, int option)
 {
-    switch (option) {
-    case 'c':
-        return &i->cluster;
-    case 'm':
-        return &i->metadata;
-    case 'w':
-        return &i->urls.web_service;
-    case 'W':
-        return &i->urls.web_service_tls;
-    case 'b':
-        return &i->urls.broker_service;
-    case 'B':
-        return &i->urls.broker_service_tls;
-    default:
-        return NULL;
-    }
+    const struct {
+        int option;
+        const char **place;
+    } places[] = {
+        {'c', &i->cluster},
+        {'m', &i->metadata},
+        {'w', &i->urls.web_service},
+        {'W', &i->urls.web_service_tls},
+        {'b', &i->urls.broker_service},
+        {'B', &i->urls.broker_service_tls},
+        {'u', &i->etcd.user},
+        {'p', &i->etcd.password},
+        {'t', &i->etcd.trust_file},
+        {'C', &i->etcd.cert_file},
+        {'k', &i->etcd.key_file},
+    };
+    for (unsigned k = 0; k < sizeof places / sizeof places[0]; k++)
+        if (places[k].option == option)
+            return places[k].place;
+    return NULL;
 }
 
 int command_init(int argc, char **argv)
