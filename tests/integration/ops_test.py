@@ -242,6 +242,66 @@ def without_the_http_server(folder):
     bookie.stop()
 
 
+# ---- over etcd -------------------------------------------------------------------------------------
+
+
+def listed(bookie, kind="rw"):
+    return set(json.loads(get(bookie, "/api/v1/bookie/list_bookies?type=" + kind)))
+
+
+def three_bookies_over_etcd(folder):
+    with cluster.Cluster(BUILD, folder, bookies=3, brokers=0) as c:
+        assert "nothing was changed" in c.init().stdout
+        first, second, third = c.bookies
+        everyone = {b.name for b in c.bookies}
+        assert listed(first) == listed(third) == everyone
+        third.stop()
+        assert listed(first) == everyone - {third.name}
+        third.start()
+        assert listed(first) == everyone
+        set_read_only(second, True)
+        lgm.wait_until(lambda: listed(first, "ro") == {second.name}, 10, "it is listed as read-only")
+        assert listed(first) == everyone - {second.name}
+
+
+def a_killed_bookie_is_back_before_its_lease_ends(folder):
+    with cluster.Cluster(BUILD, folder, bookies=1, brokers=0, bookie_conf={"zkTimeout": 600000}) as c:
+        bookie = c.bookies[0]
+        bookie.kill()
+        bookie.start(10)
+        bookie.wait_for_event("bookie.evicted_itself")
+        # The same name with another address is somebody else, as long as its key lives.
+        bookie.kill()
+        bookie.conf["bookiePort"] = cluster.stable_port()
+        bookie.launch().wait_for_event("bookie.registration_failed")
+        assert bookie.http("/api/v1/bookie/is_ready")[0] == 503
+        assert bookie.http("/status")[0] == 200
+        bookie.kill()
+
+
+def etcd_is_not_there(folder):
+    etcd = cluster.Etcd(folder)
+    failed = init(etcd.url)
+    assert failed.returncode == 1 and etcd.url in failed.stderr, failed
+    etcd.start()
+    assert init(etcd.url).returncode == 0
+    etcd.kill()
+    bookie = cluster.Bookie(BUILD, folder, "b1", etcd.url)
+    bookie.launch()
+    lgm.wait_until(lambda: bookie.http("/status")[0] == 200, 10, "it is alive")
+    status, text = bookie.http("/api/v1/bookie/is_ready")
+    assert status == 503 and "starting" in text
+    etcd.start()
+    bookie.wait_ready()
+    etcd.kill()
+    assert bookie.http("/status")[0] == 200 and bookie.is_running
+    etcd.start()
+    lgm.wait_until(lambda: bookie.http("/api/v1/bookie/list_bookies?type=rw", timeout=40)[0] == 200, 40, "etcd is back")
+    assert listed(bookie) == {"b1"}
+    bookie.stop()
+    etcd.stop()
+
+
 # ---- configuration ---------------------------------------------------------------------------------
 
 
@@ -326,9 +386,12 @@ def pages_say_what_the_tables_say(folder):
 
 
 cases = lgm.Cases()
+if not os.path.exists(cluster.ETCD):
+    sys.exit(f"{cluster.ETCD} is not there: make deps-test")
 for case in (init_says_what_it_did, init_is_told_how_it_is_used, without_init_nothing_starts,
              starts_stops_and_starts_again, comes_back_after_kill, second_process_on_the_same_directories,
              ports_in_use, wrong_directories_are_refused, several_on_one_host, http_tells_the_state,
+             three_bookies_over_etcd, a_killed_bookie_is_back_before_its_lease_ends, etcd_is_not_there,
              read_only_by_hand, a_full_disk_makes_it_read_only, without_the_http_server,
              bad_lines_are_all_told, promises_that_are_not_given_stop_the_start, stock_files_start_as_they_are,
              stock_broker_conf_starts_as_it_is, every_key_of_upstream_is_known, pages_say_what_the_tables_say):
