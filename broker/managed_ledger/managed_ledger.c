@@ -114,7 +114,7 @@ static void do_create(struct ml_core *c, int64_t above)
     };
 
     ml_hold(m);
-    ledger_create(m->env->ledgers, m->env->conf.quorum, above, tags, 3, &m->create_call);
+    ledger_create(m->env->ledgers, m->conf.quorum, above, tags, 3, &m->create_call);
 }
 
 static void do_discard(struct ml_core *c, int64_t ledger)
@@ -280,7 +280,7 @@ static void do_wait(struct ml_core *c, enum err why, uint64_t us)
     if (!m->wait_told)
         log_event(LOG_WARN, "managed_ledger.waiting", F_STR("topic", m->name), F_ERR(why),
                   F_U64("bookies", ledger_client_bookies(m->env->ledgers)),
-                  F_U64("needed", m->env->conf.quorum.ensemble),
+                  F_U64("needed", m->conf.quorum.ensemble),
                   F_U64("pending_bytes", c->pending_bytes));
     m->wait_told = true;
     m->wait_why = why;
@@ -291,7 +291,7 @@ static void do_wait(struct ml_core *c, enum err why, uint64_t us)
 void ml_bookies_changed(struct managed_ledger *m)
 {
     if (!timer_armed(&m->wait_timer) ||
-        ledger_client_bookies(m->env->ledgers) < m->env->conf.quorum.ensemble)
+        ledger_client_bookies(m->env->ledgers) < m->conf.quorum.ensemble)
         return;
     loop_cancel(m->env->home, &m->wait_timer);
     wake(&m->wait_timer);

@@ -30,7 +30,7 @@ void ml_cursors_init(struct managed_ledger *m)
         .home = m->env->home,
         .ledgers = m->env->ledgers,
         .meta = m->env->meta,
-        .conf = &m->env->conf,
+        .conf = &m->conf,
         .ml_name = m->name,
         .segments = &m->segments,
         .moved = moved,

@@ -12,12 +12,14 @@ struct managed_ledger *ml_new(struct ml_env *e, const char *name, struct ml_owne
     struct managed_ledger *m = mem_new(struct managed_ledger);
 
     m->env = e;
+    m->conf = e->conf;
     m->owner = owner;
     m->name = mem_string(name);
     list_push_back(&e->all, &m->in_env);
     list_init(&m->answered);
     list_init(&m->reads);
     list_init(&m->sources);
+    list_init(&m->terminations);
     ml_write_init(m, -1, 0);
     ml_cursors_init(m);
     return m;
@@ -196,6 +198,8 @@ static void enter(struct managed_ledger *m, enum ml_life next)
 
 void ml_end_step(struct managed_ledger *m)
 {
+    if (m->life == ML_LIFE_SERVING)
+        ml_terminate_step(m);
     if (m->life < ML_LIFE_SEALING)
         return;
     if (m->life == ML_LIFE_SEALING) {
@@ -234,6 +238,7 @@ static void end(struct managed_ledger **ml, struct ml_call *call, bool deleting)
 
     *ml = NULL;
     assert(m->life == ML_LIFE_SERVING);
+    assert(list_empty(&m->terminations));
     m->life = ML_LIFE_STOPPING;
     m->end_call = call;
     m->deleting = deleting;

@@ -4,6 +4,7 @@
  *   managed_ledger_node.c     the metadata node (ml_node), properties
  *   managed_ledger_open.c     from nothing to serving
  *   managed_ledger_end.c      close and delete
+ *   managed_ledger_terminate.c  no adds any more
  *   managed_ledger_care.c     rolling and trimming
  *   managed_ledger_waits.c    what adds have waited for
  *   managed_ledger_read.c     reads; managed_ledger_sources.c: where from
@@ -71,8 +72,10 @@ struct managed_ledger {
     char *name;
     enum ml_life life;
     unsigned holds;
-    bool terminated;
+    bool terminated; /* no adds; in the node, or soon */
     bool failed; /* fenced: the owner is told */
+
+    struct ml_conf conf; /* the env's, but for its own policy */
 
     struct ml_core core;
     struct ml_node node;
@@ -102,6 +105,11 @@ struct managed_ledger {
     struct task answer_task, fail_task, end_task;
     struct round_end grew;
     bool answering;
+
+    struct list_node terminations; /* struct ml_terminate */
+    struct ml_save terminate_save;
+    struct task terminate_task;
+    bool terminate_posted, terminate_saving;
 
     int64_t *doomed; /* not in segments any more; deleted when a node without them is stored */
     unsigned n_doomed, doomed_room, doomed_written;
@@ -147,6 +155,7 @@ void ml_node_start(struct managed_ledger *m, int64_t version);
 void ml_node_quietly(struct managed_ledger *m); /* saves, and only a fence matters */
 void ml_node_at_once(struct managed_ledger *m); /* retries no longer */
 
+void ml_terminate_step(struct managed_ledger *m);
 void ml_doom(struct managed_ledger *m, int64_t ledger);
 void ml_doom_hollow(struct managed_ledger *m); /* closed, empty and last: before a newer one */
 void ml_care(struct managed_ledger *m);        /* soon: is anything to be rolled or trimmed? */

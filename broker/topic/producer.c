@@ -74,7 +74,8 @@ static enum err add(struct topic_producer *p, struct publish *m)
 static void refuse(struct topic_producer *p, struct publish *m, enum err err)
 {
     give_back(m, err);
-    topic_fail(p->guest.topic, err);
+    if (err != ERR_TERMINATED)
+        topic_fail(p->guest.topic, err);
 }
 
 static void hold(struct topic_producer *p, struct publish *m)
@@ -146,6 +147,10 @@ static void arrive(struct guest *g)
 {
     struct topic_producer *p = topic_producer_of(g);
 
+    if (managed_ledger_is_terminated(g->topic->ml)) {
+        guest_refuse(g, ERR_TERMINATED, "the topic was terminated");
+        return;
+    }
     if (!p->name)
         p->name = topics_producer_name(g->topics);
     struct topic_producer *other = named(g->topic, p->name);

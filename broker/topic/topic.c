@@ -27,6 +27,10 @@ static void ledger_closed(struct ml_call *c, enum err err, struct managed_ledger
     struct topic *t = container_of(c, struct topic, ml_call);
 
     (void)m;
+    for (struct list_node *n; (n = list_pop_front(&t->deletes));) {
+        struct topic_delete_call *d = list_entry(n, struct topic_delete_call, node);
+        d->done(d, err);
+    }
     if (err)
         log_event(LOG_INFO, "topic.not_sealed", F_STR("topic", t->name.full), F_ERR(err));
     t->state = TOPIC_GONE;
@@ -41,7 +45,10 @@ static void close_if_empty(struct topic *t)
         return;
     t->state = TOPIC_CLOSING;
     t->ml_call.done = ledger_closed;
-    managed_ledger_close(&t->ml, &t->ml_call);
+    if (list_empty(&t->deletes))
+        managed_ledger_close(&t->ml, &t->ml_call);
+    else
+        managed_ledger_delete(&t->ml, &t->ml_call);
 }
 
 static void leave(struct topic *t)
@@ -67,6 +74,37 @@ void topic_close(struct topic *t)
         leave(t);
     else if (t->state == TOPIC_LOADING)
         t->unwanted = true;
+}
+
+void topic_delete(struct topic *t, bool force, struct topic_delete_call *c)
+{
+    assert(topic_is_ready(t));
+    if (t->inside > 0 && !force) {
+        c->done(c, ERR_BUSY);
+        return;
+    }
+    list_push_back(&t->deletes, &c->node);
+    leave(t);
+}
+
+static void terminated(struct ml_terminate *m, enum err err, struct position last)
+{
+    struct topic_terminate_call *c = container_of(m, struct topic_terminate_call, call);
+    struct topic *t = c->topic;
+
+    if (!err)
+        list_each(&t->producers, n) guest_send_away(list_entry(n, struct guest, node));
+    c->done(c, err, last);
+    topic_lets_go(t);
+}
+
+void topic_terminate(struct topic *t, struct topic_terminate_call *c)
+{
+    assert(topic_is_ready(t));
+    c->topic = t;
+    c->call.done = terminated;
+    topic_holds(t);
+    managed_ledger_terminate(t->ml, &c->call);
 }
 
 void topic_guest_came(struct topic *t)
@@ -163,8 +201,7 @@ static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger
 {
     struct topic *t = container_of(c, struct topic, ml_call);
 
-    if (err == ERR_TOPIC_NOT_FOUND && !t->create && t->may_create &&
-        somebody_would_create(t)) {
+    if (err == ERR_TOPIC_NOT_FOUND && !t->create && t->may_create && somebody_would_create(t)) {
         t->create = true;
         tell_waiting(t, err, "the topic does not exist", false);
         load_ledger(t);
@@ -176,6 +213,7 @@ static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger
     }
     t->ml = m;
     t->state = TOPIC_READY;
+    topic_policies_apply(t);
     metric_add(&env_of(t)->metrics->topic_loads, -1);
     metric_add(&env_of(t)->metrics->topics, 1);
     log_event(LOG_INFO, "topic.loaded", F_STR("topic", t->name.full));
@@ -199,6 +237,7 @@ static void load_if_allowed(struct topic *t, const struct topic_facts *f)
 {
     struct topic_creation broker = topics_creation(env_of(t)->conf);
 
+    t->policies = f->ns;
     t->may_create = topic_facts_creation(f, &t->name, broker).allowed;
     t->create = t->create && t->may_create;
     load_ledger(t);
@@ -254,6 +293,7 @@ struct topic *topic_new(struct topics *home, struct topic_name *name)
     t->state = TOPIC_LOADING;
     list_init(&t->waiting);
     list_init(&t->unloads);
+    list_init(&t->deletes);
     list_init(&t->producers);
     list_init(&t->subscriptions);
     return t;

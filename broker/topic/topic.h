@@ -38,9 +38,15 @@ struct topic {
     struct list_node unloads;       /* topics_unload: for it to be gone */
     struct list_node producers;     /* guest.node */
     struct list_node subscriptions; /* subscription.node */
+    struct list_node deletes;       /* topic_delete_call */
     unsigned guests;                /* that point here */
     unsigned inside;                /* of them, admitted and not closed */
     unsigned under_way;             /* of our own: cursors being made or deleted */
+
+    /* what its namespace says of it */
+    struct ns_policies policies;
+    struct policies_ask policies_ask;
+    bool policies_asked, policies_changed;
 
     /* loading */
     bool create, may_create; /* somebody wants it made; and it may be */
@@ -63,6 +69,25 @@ static inline bool topic_is_ready(const struct topic *t)
 void topic_fail(struct topic *t, enum err why);
 /* The same, on purpose; one that is being loaded is closed when that has ended. */
 void topic_close(struct topic *t);
+
+/* Its cursors, its ledgers, then its node; one that is ready.  ERR_BUSY: somebody is in it, and
+ * it is not by force.  When done() has come it is not there any more, or err says why. */
+struct topic_delete_call {
+    void (*done)(struct topic_delete_call *c, enum err err);
+    struct list_node node; /* private */
+};
+void topic_delete(struct topic *t, bool force, struct topic_delete_call *c);
+/* Nothing is published any more; producers are told to go, consumers when they have seen all. */
+struct topic_terminate_call {
+    void (*done)(struct topic_terminate_call *c, enum err err, struct position last);
+    struct topic *topic; /* private, as the next */
+    struct ml_terminate call;
+};
+void topic_terminate(struct topic *t, struct topic_terminate_call *c);
+
+/* ---- topic_policies.c ---- */
+void topic_policies_apply(struct topic *t);   /* to a managed ledger that was opened */
+void topic_policies_changed(struct topic *t); /* perhaps: looks again */
 
 /* ---- for guests and subscriptions ---- */
 void topic_guest_came(struct topic *t);

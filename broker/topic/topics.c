@@ -226,6 +226,26 @@ bool topics_delivers_much(const struct topics *t)
     return t->delivering > t->env.delivery_budget;
 }
 
+/* ---- what namespaces say ---- */
+
+static bool is_in(const struct topic *t, const char *ns)
+{
+    size_t tenant = strlen(t->name.tenant);
+
+    return !ns || (strncmp(ns, t->name.tenant, tenant) == 0 && ns[tenant] == '/' &&
+                   strcmp(ns + tenant + 1, t->name.ns) == 0);
+}
+
+static void policies_changed(void *ctx, const char *ns)
+{
+    struct topics *t = ctx;
+    struct topic *one, *next;
+
+    HASH_ITER(hh, t->by_name, one, next)
+    if (is_in(one, ns))
+        topic_policies_changed(one);
+}
+
 /* ---- life ---- */
 
 struct topics *topics_new(const struct topics_env *env)
@@ -234,6 +254,7 @@ struct topics *topics_new(const struct topics_env *env)
 
     t->env = *env;
     t->release.run = release;
+    policies_listen(env->policies, policies_changed, t);
     list_init(&t->held);
     return t;
 }

@@ -1,0 +1,72 @@
+/* What its namespace says of a topic, at its load and whenever that changes. */
+#include <string.h>
+
+#include "broker/broker.h"
+#include "broker/topic/topic.h"
+#include "common/log.h"
+
+enum { MS_A_MINUTE = 60000, MB = 1024 * 1024 };
+
+static const struct topics_env *env_of(const struct topic *t)
+{
+    return topics_env_of(t->topics);
+}
+
+/* -1: no end; and what would not fit is none either. */
+static int64_t scaled(int64_t n, int64_t by)
+{
+    return n < 0 || n > INT64_MAX / by ? -1 : n * by;
+}
+
+static struct ml_policy policy_of(const struct broker_conf *c, const struct ns_policies *ns)
+{
+    int64_t minutes = ns->retention_set ? ns->retention_minutes : c->retention_minutes;
+    int64_t mb = ns->retention_set ? ns->retention_mb : c->retention_mb;
+    struct ml_policy p = {
+        .retention_ms = scaled(minutes, MS_A_MINUTE),
+        .retention_bytes = scaled(mb, MB),
+        .quorum = {.ensemble = (unsigned)c->ensemble,
+                   .write = (unsigned)c->write_quorum,
+                   .ack = (unsigned)c->ack_quorum},
+    };
+
+    if (ns->persistence_set)
+        p.quorum = (struct quorum){
+            .ensemble = ns->ensemble, .write = ns->write_quorum, .ack = ns->ack_quorum};
+    return p;
+}
+
+void topic_policies_apply(struct topic *t)
+{
+    struct ml_policy p = policy_of(env_of(t)->conf, &t->policies);
+
+    managed_ledger_configure(t->ml, &p);
+    if (t->policies_changed)
+        topic_policies_changed(t);
+}
+
+static void came(struct policies_ask *a, enum err err, const struct policies_fact *f)
+{
+    struct topic *t = container_of(a, struct topic, policies_ask);
+
+    t->policies_asked = false;
+    if (err)
+        log_event(LOG_WARN, "topic.policies_unknown", F_STR("topic", t->name.full), F_ERR(err));
+    else if (f->there)
+        t->policies = f->ns;
+    if (topic_is_ready(t))
+        topic_policies_apply(t);
+    topic_lets_go(t);
+}
+
+void topic_policies_changed(struct topic *t)
+{
+    t->policies_changed = true;
+    if (t->policies_asked || !topic_is_ready(t))
+        return; /* then it is looked at again */
+    t->policies_changed = false;
+    t->policies_asked = true;
+    topic_holds(t);
+    t->policies_ask.done = came;
+    policies_namespace(env_of(t)->policies, t->name.tenant, t->name.ns, &t->policies_ask);
+}
