@@ -10,17 +10,17 @@
 #include "common/flight.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "metadata/metadata.h"
+#include "metadata/open.h"
 
 static const char usage[] =
     "lgm-broker - owns topics and serves Pulsar clients; keeps nothing on disk\n"
     "\n"
     "  --conf FILE         settings, key=value a line (broker.conf)\n"
     "  --set KEY=VALUE     one setting, over the file and LGM_KEY in the environment\n"
-    "  --describe-config   every setting, its default and what it does\n"
+    "  --describe-config[=markdown]   every setting, its default and what it does\n"
     "  --version, --help\n"
     "\n"
-    "example: lgm-broker --conf conf/broker.conf --set metadataStoreUrl=rocksdb:/data/meta\n";
+    "example: lgm-broker --conf conf/broker.conf --set metadataStoreUrl=etcd://localhost:2379\n";
 
 enum { MAX_SETS = 64 };
 
@@ -43,9 +43,14 @@ static int wrong_usage(void)
     return 2;
 }
 
-static int describe(void)
+static int describe(const char *how)
 {
-    config_describe(&broker_config_table, stdout);
+    if (!how)
+        config_describe(&broker_config_table, stdout);
+    else if (strcmp(how, "markdown") == 0)
+        config_describe_markdown(&broker_config_table, stdout);
+    else
+        return wrong_usage();
     return EXIT_SUCCESS;
 }
 
@@ -66,7 +71,7 @@ static int take_option(struct options *o, int c)
     case 's':
         return take_set(o, optarg);
     case 'd':
-        return describe();
+        return describe(optarg);
     case 'v':
         return say("lgm-broker " LGM_VERSION "\n");
     case 'h':
@@ -81,7 +86,7 @@ static struct options read_options(int argc, char **argv)
     static const struct option known[] = {
         {"conf", required_argument, NULL, 'c'},
         {"set", required_argument, NULL, 's'},
-        {"describe-config", no_argument, NULL, 'd'},
+        {"describe-config", optional_argument, NULL, 'd'},
         {"version", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
         {0},
@@ -113,15 +118,22 @@ static enum err load_conf(const struct options *o, struct broker_conf *conf)
     return ERR_OK;
 }
 
-static enum err open_metadata(const char *url, struct metadata **out)
+static const char *or_null(const char *text)
 {
-    static const char rocks[] = "rocksdb:";
+    return *text ? text : NULL;
+}
 
-    if (strncmp(url, rocks, strlen(rocks)) == 0 && url[strlen(rocks)])
-        return meta_rocks_open(out, url + strlen(rocks));
-    log_event(LOG_ERROR, "broker.config_refused", F_STR("key", "metadataStoreUrl"),
-              F_STR("value", url), F_STR("reason", "only rocksdb:DIRECTORY is supported yet"));
-    return ERR_BAD_CONFIG;
+static enum err open_metadata(const struct broker_conf *c, struct metadata **out)
+{
+    const struct meta_etcd_conf conf = {
+        .user = or_null(c->metadata_user),
+        .password = or_null(c->metadata_password),
+        .trust_file = or_null(c->metadata_trust_file),
+        .cert_file = or_null(c->metadata_cert_file),
+        .key_file = or_null(c->metadata_key_file),
+        .session_timeout_us = (uint64_t)c->session_ms * 1000,
+    };
+    return meta_open(out, c->metadata_url, &conf);
 }
 
 /* Every thread inherits the mask, so that the signal comes to sigwait() and to nobody else. */
@@ -153,7 +165,7 @@ static enum err serve(const struct broker_conf *conf, const sigset_t *signals)
     struct broker *broker = NULL;
     int got;
 
-    TRY(open_metadata(conf->metadata_url, &meta));
+    TRY(open_metadata(conf, &meta));
     loops_start(&loops, "io", threads_of(conf));
     enum err err = broker_start(&broker, conf, meta, &loops);
     if (!err)
