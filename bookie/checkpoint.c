@@ -169,7 +169,8 @@ static enum err move_mark(struct checkpoint *c)
 {
     if (!mark_is_before(&c->stored, &c->mark))
         return ERR_OK;
-    TRY(mark_store(c->storage->conf.disk, c->mark_path, &c->mark));
+    TRY(mark_store(c->storage->conf.disk, c->mark_path, &c->mark,
+                   entry_index_sequence(c->storage->index)));
     c->stored = c->mark;
     return ERR_OK;
 }
@@ -254,10 +255,23 @@ static void *checkpoint_main(void *arg)
     return NULL;
 }
 
+/* Without what it has lost we would say "no such entry" of what we acknowledged. */
+static enum err check_index(struct storage *s, uint64_t was)
+{
+    const uint64_t is = entry_index_sequence(s->index);
+    if (is >= was)
+        return ERR_OK;
+    log_event(LOG_ERROR, "entry_index.lost", F_STR("dir", s->conf.index_dir), F_U64("sequence", is),
+              F_U64("expected", was),
+              F_STR("reason", "removed, emptied or older than the mark beside it"));
+    return ERR_CHECKSUM;
+}
+
 enum err checkpoint_open(struct checkpoint **out, struct storage *s)
 {
     struct checkpoint *c = mem_new(struct checkpoint);
     pthread_condattr_t monotonic;
+    uint64_t index;
     c->storage = s;
     c->mark_path = mem_format("%s/mark", s->conf.dir);
     pthread_mutex_init(&c->lock, NULL);
@@ -266,7 +280,8 @@ enum err checkpoint_open(struct checkpoint **out, struct storage *s)
     pthread_cond_init(&c->woken, &monotonic);
     pthread_condattr_destroy(&monotonic);
     *out = c;
-    return mark_load(s->conf.disk, c->mark_path, &c->stored);
+    TRY(mark_load(s->conf.disk, c->mark_path, &c->stored, &index));
+    return check_index(s, index);
 }
 
 enum err checkpoint_start(struct checkpoint *c)

@@ -128,6 +128,11 @@ void entry_index_close(struct entry_index **index)
     mem_free(ix);
 }
 
+uint64_t entry_index_sequence(const struct entry_index *ix)
+{
+    return rocksdb_get_latest_sequence_number(ix->db);
+}
+
 /* ---- looking up ----------------------------------------------------------------------------- */
 
 enum err entry_index_block(struct entry_index *ix, int64_t ledger, uint64_t block,

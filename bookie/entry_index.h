@@ -20,6 +20,7 @@ struct entry_index;
 
 MUST_CHECK enum err entry_index_open(struct entry_index **out, const char *dir);
 void entry_index_close(struct entry_index **ix);
+uint64_t entry_index_sequence(const struct entry_index *ix); /* grows with each write, for ever */
 
 MUST_CHECK enum err entry_index_block(struct entry_index *ix, int64_t ledger, uint64_t block,
                                       struct index_block *out); /* ERR_NO_ENTRY: none of it */

@@ -369,6 +369,33 @@ START_TEST(a_mark_that_cannot_be_read_stops_the_start)
 }
 END_TEST
 
+/* Its files are RocksDB's, which starts without some of them as if nothing had been there. */
+static void index_loses(const char *files)
+{
+    begin();
+    ck_assert_int_eq(start(), ERR_OK);
+    ck_assert_int_eq(add(0, 1), ERR_OK);
+    wait_all();
+    ck_assert_int_eq(checkpoint_run(storage->checkpoint, true), ERR_OK);
+    crash();
+    char *command = mem_format("rm -r '%s'%s", index_dir, files);
+    ck_assert_int_eq(system(command), 0);
+    mem_free(command);
+    capture_start(&captured);
+    const enum err err = start();
+    const char *said = capture_end(&captured);
+    ck_assert_int_eq(err, ERR_CHECKSUM);
+    ck_assert_ptr_nonnull(strstr(said, "entry_index.lost"));
+    end();
+}
+
+START_TEST(an_index_that_is_gone_stops_the_start)
+{
+    index_loses("");
+    index_loses("/*.log");
+}
+END_TEST
+
 START_TEST(a_failed_flush_leaves_no_files)
 {
     begin();
@@ -479,6 +506,7 @@ int main(void)
                                      .timeout_s = 120},
                                     SUITE_CASE(damage_is_not_absence),
                                     SUITE_CASE(a_mark_that_cannot_be_read_stops_the_start),
+                                    SUITE_CASE(an_index_that_is_gone_stops_the_start),
                                     SUITE_CASE(a_failed_flush_leaves_no_files),
                                     SUITE_CASE(a_read_brings_in_what_lies_behind),
                                     SUITE_CASE(a_checkpoint_longer_than_its_interval_is_logged),
