@@ -9,7 +9,7 @@
 
 enum {
     BACKOFF_FIRST_US = 100 * 1000,
-    BACKOFF_MAX_US = 10 * 1000 * 1000,
+    BACKOFF_MAX_US = 1000 * 1000, /* a broker is back within a second or so */
     REDIRECTS_MAX = 20,
 };
 
