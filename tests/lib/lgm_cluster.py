@@ -94,9 +94,11 @@ class Process:
         assert not self.is_running, f"{self.name} is running"
         self.lives += 1
         words = self.command()
+        # A program takes LGM_key for a setting: what the tests say to each other is none.
+        env = {k: v for k, v in os.environ.items() if not k.startswith("LGM_TEST_")}
         with open(self.log, "w") as out:
             self.process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT,
-                                            cwd=self.folder)
+                                            cwd=self.folder, env=env)
         _running.add(self)
         return self
 
