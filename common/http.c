@@ -2,12 +2,14 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
 #include <json-c/json.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,6 +25,7 @@
 
 #define HEADERS_MAX (64 << 10)
 #define IDLE_S      60
+#define REST_US     (1000 * 1000)
 #define METHODS                                                                                \
     (EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
      EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH)
@@ -30,6 +33,8 @@
 struct http_server {
     struct loop *loop;
     struct evhttp *http;
+    struct evconnlistener *listener; /* of http, which frees it */
+    struct timer rested;
     struct tls *tls;
     uint16_t port;
     http_fn *handler;
@@ -85,6 +90,35 @@ static void set_up(struct http_server *s, const struct http_conf *conf)
         evhttp_set_bevcb(s->http, secure_one, s);
 }
 
+/* ---- out of descriptors ---- */
+
+/* The socket stays readable: without a rest the loop would spin, a line a turn.  All that we are
+ * given here is libevent's own, hence a timer that is always running. */
+static void on_accept_failed(struct evconnlistener *listener, void *http)
+{
+    const int e = errno;
+    (void)http;
+    evconnlistener_disable(listener);
+    log_event(LOG_WARN, "http.accept_failed", F_ERRNO(e));
+}
+
+static void on_rested(struct timer *t)
+{
+    struct http_server *s = container_of(t, struct http_server, rested);
+    evconnlistener_enable(s->listener);
+    loop_after(s->loop, &s->rested, REST_US);
+}
+
+static void accept_from(struct http_server *s, int fd)
+{
+    struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(s->http, fd);
+    assert(bound);
+    s->listener = evhttp_bound_socket_get_listener(bound);
+    evconnlistener_set_error_cb(s->listener, on_accept_failed);
+    s->rested.run = on_rested;
+    loop_after(s->loop, &s->rested, REST_US);
+}
+
 enum err http_open(struct http_server **out, struct loop *l, const struct http_conf *conf,
                    http_fn *handler, void *ctx)
 {
@@ -99,9 +133,7 @@ enum err http_open(struct http_server **out, struct loop *l, const struct http_c
     s->ctx = ctx;
     list_init(&s->unanswered);
     set_up(s, conf);
-    const bool taken = evhttp_accept_socket_with_handle(s->http, fd) != NULL;
-    assert(taken);
-    (void)taken;
+    accept_from(s, fd);
     *out = s;
     return ERR_OK;
 }
@@ -133,6 +165,7 @@ void http_close(struct http_server **sp)
     if (!s)
         return;
     assert(loop_is_mine(s->loop));
+    loop_cancel(s->loop, &s->rested);
     for (struct list_node *n; (n = list_pop_front(&s->unanswered));)
         orphan(list_entry(n, struct http_request, node));
     evhttp_free(s->http);
