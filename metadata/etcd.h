@@ -36,12 +36,12 @@ enum {
 
 struct meta_etcd_conf {
     const char *url; /* etcd:http://h1:2379,http://h2:2379[/root] or etcd://h1:2379,h2:2379 */
-    const char *user, *password; /* NULL: none */
-    const char *trust_file;      /* https: NULL for the system's */
-    const char *cert_file, *key_file;    /* the client's; NULL: none */
-    uint64_t session_timeout_us;   /* of held keys, in whole seconds; 0: 10 s */
-    uint64_t try_timeout_us;       /* the first try's, growing; 0: 100 ms */
-    uint64_t operation_timeout_us; /* then NOT_READY or UNKNOWN_STATE; 0: 30 s */
+    const char *user, *password;      /* NULL: none */
+    const char *trust_file;           /* https: NULL for the system's */
+    const char *cert_file, *key_file; /* the client's; NULL: none */
+    uint64_t session_timeout_us;      /* of held keys, in whole seconds; 0: 10 s */
+    uint64_t try_timeout_us;          /* the first try's, growing; 0: 100 ms */
+    uint64_t operation_timeout_us;    /* then NOT_READY or UNKNOWN_STATE; 0: 30 s */
 };
 
 /* ERR_BAD_CONFIG with a log event.  Does not wait for etcd: calls do. */

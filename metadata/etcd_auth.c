@@ -33,7 +33,6 @@ static void answered(struct etcd_rpc *r, struct view message)
         etcd__authenticate_response__free_unpacked(m, NULL);
 }
 
-/* Calls that wait go on waiting until their time is over: the password may be set meanwhile. */
 static void failed(struct etcd_rpc *r, enum err why)
 {
     struct etcd *e = r->etcd;
@@ -46,6 +45,8 @@ static void failed(struct etcd_rpc *r, enum err why)
     }
     log_event(LOG_ERROR, "etcd.login_refused", F_STR("user", e->auth.user), F_ERR(why));
     loop_after(e->loop, &e->auth.later, LATER_US);
+    if (why == ERR_UNAUTHORIZED)
+        etcd_rpc_refuse_waiting(e, why);
 }
 
 static void begin(struct etcd *e)
@@ -64,9 +65,13 @@ static void begin(struct etcd *e)
     etcd_rpc_begin(r);
 }
 
+/* For those that wait by now; without any the next call asks. */
 static void on_later(struct timer *t)
 {
-    begin(container_of(t, struct etcd, auth.later));
+    struct etcd *e = container_of(t, struct etcd, auth.later);
+
+    if (!list_empty(&e->waiting))
+        begin(e);
 }
 
 bool etcd_auth_ready(struct etcd *e)

@@ -59,9 +59,9 @@ struct etcd_call {
 };
 
 struct etcd_call *etcd_call_new(struct etcd *e, const struct etcd_kind *kind, struct meta_call *c);
-void etcd_call_submit(struct etcd_call *c);           /* takes */
-void etcd_call_end(struct etcd_call *c, enum err e);  /* answers and ends it */
-void etcd_call_begin(struct etcd_call *c);            /* its first try, or all over again */
+void etcd_call_submit(struct etcd_call *c);          /* takes */
+void etcd_call_end(struct etcd_call *c, enum err e); /* answers and ends it */
+void etcd_call_begin(struct etcd_call *c);           /* its first try, or all over again */
 void etcd_call_new_guard(struct etcd_call *c);
 struct etcd_call *etcd_call_of_rpc(struct etcd_rpc *r);
 

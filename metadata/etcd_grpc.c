@@ -100,8 +100,8 @@ static void fail(struct grpc *g, enum err why, const char *reason)
 {
     if (g->state == GONE)
         return;
-    log_event(LOG_INFO, "etcd.disconnected", F_STR("peer", g->socket.peer),
-              F_STR("reason", reason), F_ERR(why));
+    log_event(LOG_INFO, "etcd.disconnected", F_STR("peer", g->socket.peer), F_STR("reason", reason),
+              F_ERR(why));
     go(g, reason);
     if (g->handler)
         g->handler->closed(g->ctx, why);

@@ -85,15 +85,15 @@ struct grpc_ask {
 };
 
 struct grpc *grpc_dial(struct loop *l, const struct grpc_conf *conf, const struct grpc_handler *h,
-                       void *ctx);   /* gives; never fails at once */
-void grpc_close(struct grpc **g);    /* its calls end first; closed() does not follow */
+                       void *ctx);       /* gives; never fails at once */
+void grpc_close(struct grpc **g);        /* its calls end first; closed() does not follow */
 bool grpc_retired(const struct grpc *g); /* takes no new calls: use another connection */
 
 /* `c` with message, ended and max set; the connection is open. */
 void grpc_start(struct grpc *g, struct grpc_call *c, const struct grpc_ask *ask,
                 struct slice message); /* takes message; an empty one is sent too */
 void grpc_open(struct grpc *g, struct grpc_call *c, const struct grpc_ask *ask); /* none yet */
-void grpc_send(struct grpc_call *c, struct slice message); /* takes */
+void grpc_send(struct grpc_call *c, struct slice message);                       /* takes */
 void grpc_cancel(struct grpc_call *c); /* no callback follows; one at rest is fine */
 static inline bool grpc_under_way(const struct grpc_call *c)
 {

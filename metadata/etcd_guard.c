@@ -128,8 +128,8 @@ static bool surely_not(const struct meta_op *op, const struct etcd_fact *f, int6
         return true;
     if (f->created > first)
         return false;
-    return op->kind == META_REMOVE || (op->expected >= 0 && f->version == op->expected + 1 &&
-                                       !same(f->value, op->value));
+    return op->kind == META_REMOVE ||
+           (op->expected >= 0 && f->version == op->expected + 1 && !same(f->value, op->value));
 }
 
 /* The key is as this step would have left it. */

@@ -30,9 +30,9 @@ struct etcd_fact {
 };
 
 struct etcd_guard {
-    int64_t since;     /* S of the next try */
-    int64_t first;     /* S of the earliest try that may have happened */
-    bool in_doubt;     /* a try had no answer */
+    int64_t since; /* S of the next try */
+    int64_t first; /* S of the earliest try that may have happened */
+    bool in_doubt; /* a try had no answer */
 };
 
 struct etcd_verdict {

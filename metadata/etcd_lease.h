@@ -38,7 +38,7 @@ struct etcd_held {
 void etcd_session_start(struct etcd *e, uint64_t timeout_us);
 /* False: `waiter` is put on the list and etcd_session_call() called when there is a lease. */
 bool etcd_session_ready(struct etcd *e, struct list_node *waiter);
-void etcd_session_lost(struct etcd *e, int64_t id); /* etcd says so */
+void etcd_session_lost(struct etcd *e, int64_t id);                   /* etcd says so */
 void etcd_session_end(struct etcd *e, void (*ended)(struct etcd *e)); /* gives the lease back */
 void etcd_session_stop(struct etcd *e);
 

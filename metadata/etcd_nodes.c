@@ -110,8 +110,8 @@ static bool of_this_cluster(struct etcd_node *n, uint64_t cluster)
     if (!cluster || e->cluster_id == cluster)
         return true;
     if (!n->refused)
-        log_event(LOG_ERROR, "etcd.cluster_refused", F_STR("host", n->host),
-                  F_U64("port", n->port), F_U64("cluster", cluster), F_U64("not", e->cluster_id));
+        log_event(LOG_ERROR, "etcd.cluster_refused", F_STR("host", n->host), F_U64("port", n->port),
+                  F_U64("cluster", cluster), F_U64("not", e->cluster_id));
     n->refused = true;
     return false;
 }
@@ -212,10 +212,8 @@ static void on_timer(struct timer *t)
 static void dial(struct etcd_node *n)
 {
     static const struct grpc_handler handler = {on_opened, on_closed};
-    const struct grpc_conf conf = {.host = n->host,
-                                   .port = n->port,
-                                   .tls = n->etcd->tls,
-                                   .dial_timeout_us = DIAL_TIMEOUT_US};
+    const struct grpc_conf conf = {
+        .host = n->host, .port = n->port, .tls = n->etcd->tls, .dial_timeout_us = DIAL_TIMEOUT_US};
 
     n->state = NODE_DIALLING;
     n->conn = grpc_dial(n->etcd->loop, &conf, &handler, n);

@@ -34,8 +34,8 @@ struct claim {
 struct turn {
     struct claim *claims; /* of different keys, set by the owner as the next */
     size_t n;
-    const char *prefix; /* of a list, or NULL */
-    unsigned waits_for; /* 0: it may go */
+    const char *prefix;      /* of a list, or NULL */
+    unsigned waits_for;      /* 0: it may go */
     struct list_node blocks; /* edges to those that wait for this as a whole */
     struct list_node node;   /* among the lists */
 };

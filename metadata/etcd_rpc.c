@@ -27,11 +27,11 @@ static bool says(const char *text, const char *what)
 static enum fate fate_of_argument(const char *text, enum err *e)
 {
     *e = ERR_NOT_ALLOWED;
-    if (says(text, "auth store is old"))
+    if (says(text, "auth store is old") || says(text, "user name is empty"))
         return TOKEN_REFUSED;
     if (says(text, "too large") || says(text, "too many operations"))
         *e = ERR_TOO_BIG;
-    else if (says(text, "authentication failed") || says(text, "user name is empty"))
+    else if (says(text, "authentication failed"))
         *e = ERR_UNAUTHORIZED;
     return FINAL;
 }
@@ -249,8 +249,8 @@ void etcd_rpc_begin(struct etcd_rpc *r)
     r->in_doubt = false;
     r->tries = r->refused_tokens = 0;
     r->at = NULL;
-    r->deadline = loop_now(r->etcd->loop) +
-                  (r->patience_us ? r->patience_us : r->etcd->operation_timeout_us);
+    r->deadline =
+        loop_now(r->etcd->loop) + (r->patience_us ? r->patience_us : r->etcd->operation_timeout_us);
     try_now(r);
 }
 
@@ -269,13 +269,29 @@ void etcd_rpc_cancel(struct etcd_rpc *r)
         rest(r);
 }
 
+static void take_waiting(struct etcd *e, struct list_node *into)
+{
+    struct list_node *n;
+
+    list_init(into);
+    while ((n = list_pop_front(&e->waiting)))
+        list_push_back(into, n);
+}
+
+void etcd_rpc_refuse_waiting(struct etcd *e, enum err why)
+{
+    struct list_node woken, *n;
+
+    take_waiting(e, &woken);
+    while ((n = list_pop_front(&woken)))
+        give_up(list_entry(n, struct etcd_rpc, node), why);
+}
+
 void etcd_rpc_wake(struct etcd *e)
 {
     struct list_node woken, *n;
 
-    list_init(&woken);
-    while ((n = list_pop_front(&e->waiting)))
-        list_push_back(&woken, n);
+    take_waiting(e, &woken);
     while ((n = list_pop_front(&woken))) {
         struct etcd_rpc *r = list_entry(n, struct etcd_rpc, node);
         loop_cancel(e->loop, &r->timer);

@@ -2,7 +2,8 @@
  *
  *   etcd_rpc_begin -> [waits for a node, a token] -> ask() -> a try -> answered()
  *                        ^                             |
- *                        +-- no answer: in_doubt ------+--> failed(): it makes no sense, or too late
+ *                        +-- no answer: in_doubt ------+--> failed(): it makes no sense, or too
+ * late
  *
  * Each try is asked for anew, since what can be asked after a try in doubt differs.
  *
@@ -26,12 +27,12 @@ struct etcd_rpc {
     struct slice (*ask)(struct etcd_rpc *r); /* gives */
     void (*answered)(struct etcd_rpc *r, struct view message);
     void (*failed)(struct etcd_rpc *r, enum err e); /* NOT_FOUND: the lease */
-    size_t max;           /* of an answer; 0: 4 MiB */
-    uint64_t timeout_us;  /* of the first try; 0: as configured */
-    uint64_t patience_us; /* for all of it; 0: as configured */
-    bool writes;          /* UNKNOWN_STATE when it ends in doubt */
-    bool bare;            /* goes without a token */
-    bool in_doubt;        /* a try may have happened */
+    size_t max;                                     /* of an answer; 0: 4 MiB */
+    uint64_t timeout_us;                            /* of the first try; 0: as configured */
+    uint64_t patience_us;                           /* for all of it; 0: as configured */
+    bool writes;                                    /* UNKNOWN_STATE when it ends in doubt */
+    bool bare;                                      /* goes without a token */
+    bool in_doubt;                                  /* a try may have happened */
     /* private */
     enum etcd_rpc_state state;
     struct list_node node; /* while it waits */
@@ -45,8 +46,9 @@ struct etcd_rpc {
 };
 
 void etcd_rpc_begin(struct etcd_rpc *r);
-void etcd_rpc_again(struct etcd_rpc *r); /* from answered(): another try, the same deadline */
+void etcd_rpc_again(struct etcd_rpc *r);  /* from answered(): another try, the same deadline */
 void etcd_rpc_cancel(struct etcd_rpc *r); /* at rest is fine */
 void etcd_rpc_wake(struct etcd *e);       /* those that waited for a node or a token */
+void etcd_rpc_refuse_waiting(struct etcd *e, enum err why); /* there will be no token */
 
 #endif

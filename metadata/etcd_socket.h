@@ -45,7 +45,7 @@ struct socket {
 struct socket_handler {
     void (*opened)(void *ctx);
     void (*bytes)(void *ctx, struct view bytes);
-    void (*writable)(void *ctx);                       /* the queue is empty */
+    void (*writable)(void *ctx);                                 /* the queue is empty */
     void (*failed)(void *ctx, enum err why, const char *reason); /* and is shut already */
 };
 

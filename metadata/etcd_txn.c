@@ -109,8 +109,7 @@ void etcd_txn_put(struct etcd_txn *t, const char *key, struct slice value, int64
 
     etcd__put_request__init(put);
     put->key = etcd_text(key);
-    put->value =
-        (ProtobufCBinaryData){.len = value.len, .data = (uint8_t *)(uintptr_t)value.base};
+    put->value = (ProtobufCBinaryData){.len = value.len, .data = (uint8_t *)(uintptr_t)value.base};
     put->lease = lease == ETCD_KEEP_LEASE ? 0 : lease;
     put->ignore_lease = lease == ETCD_KEEP_LEASE;
     step(t, &t->then, ETCD__REQUEST_OP__REQUEST_PUT)->put = put;

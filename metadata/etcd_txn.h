@@ -1,6 +1,7 @@
 /* etcd_txn.h - one guarded transaction as etcd takes it, put together piece by piece.
  *
- *   etcd_txn_begin -> etcd_txn_if ... etcd_txn_put, etcd_txn_delete, etcd_txn_read ... -> etcd_txn_end
+ *   etcd_txn_begin -> etcd_txn_if ... etcd_txn_put, etcd_txn_delete, etcd_txn_read ... ->
+ * etcd_txn_end
  *
  * Memory:  keys and values are borrowed until etcd_txn_end().
  * Limits:  ETCD_TXN_MAX conditions, and as many steps in each branch: etcd's own limit.

@@ -37,8 +37,7 @@ static enum err read_host(const char *text, struct etcd_address *out)
 }
 
 /* One of the list, from `text` to before `end`. */
-static enum err read_node(const char *text, const char *end, struct etcd_url *out,
-                          const char **why)
+static enum err read_node(const char *text, const char *end, struct etcd_url *out, const char **why)
 {
     bool tls = out->n > 0 && out->tls, named = skip(&text, "http://");
 

@@ -11,7 +11,9 @@
 enum {
     MESSAGE_MAX = 64 * 1024 * 1024,
     REOPEN_US = 5000,
-    REOPEN_MAX_US = 500000
+    REOPEN_MAX_US = 500000,
+    REFUSED_US = 1000000,
+    REFUSED = -1
 };
 
 struct prefix {
@@ -20,7 +22,8 @@ struct prefix {
     unsigned watches;
     struct watch_hub *hub;
     /* the loop's */
-    int64_t id;   /* of its watch on the stream; 0: none there */
+    int64_t id;   /* of its watch on the stream; 0: none there; REFUSED: not for now */
+    bool created; /* etcd has said so */
     int64_t next; /* the revision it has not heard of yet; 0: not known */
 };
 
@@ -46,6 +49,7 @@ static void create(struct etcd *e, struct prefix *p)
     if (p->next == 0 && etcd_revision(e) > 0)
         p->next = etcd_revision(e) + 1;
     p->id = ++e->watches.last_id;
+    p->created = false;
     create.key = (ProtobufCBinaryData){.len = span.from_len, .data = span.from};
     create.range_end = (ProtobufCBinaryData){.len = span.to_len, .data = span.to};
     create.start_revision = p->next;
@@ -88,7 +92,7 @@ static void settle(struct etcd *e)
     {
         struct prefix *p = list_entry(n, struct prefix, node);
         if (p->watches == 0) {
-            if (open && p->id)
+            if (open && p->id > 0)
                 cancel(e, p->id);
             prefix_free(p);
         } else if (open && !p->id) {
@@ -167,17 +171,60 @@ static void is_unsure(struct etcd *e, struct prefix *p)
 
 static void reopen_later(struct etcd *e);
 
+/* A refusal names no watch, but they are answered in the order in which they were asked for. */
+static struct prefix *oldest_not_created(struct etcd *e)
+{
+    struct prefix *oldest = NULL;
+
+    pthread_mutex_lock(&e->watches.lock);
+    list_each(&e->watches.prefixes, n)
+    {
+        struct prefix *p = list_entry(n, struct prefix, node);
+        if (p->id > 0 && !p->created && (!oldest || p->id < oldest->id))
+            oldest = p;
+    }
+    pthread_mutex_unlock(&e->watches.lock);
+    return oldest;
+}
+
+static void on_again(struct timer *t)
+{
+    struct etcd *e = container_of(t, struct etcd, watches.again);
+
+    pthread_mutex_lock(&e->watches.lock);
+    list_each(&e->watches.prefixes, n)
+    {
+        struct prefix *p = list_entry(n, struct prefix, node);
+        if (p->id == REFUSED)
+            p->id = 0;
+    }
+    pthread_mutex_unlock(&e->watches.lock);
+    settle(e);
+}
+
+static bool about_the_token(const char *reason)
+{
+    return strstr(reason, "auth token") || strstr(reason, "auth store is old") ||
+           strstr(reason, "user name is empty");
+}
+
 static void was_canceled(struct etcd *e, struct prefix *p, const Etcd__WatchResponse *r)
 {
-    if (r->compact_revision > 0) {
+    if (p && r->compact_revision > 0) {
         is_unsure(e, p);
         settle(e);
         return;
     }
-    log_event(LOG_WARN, "metadata.watch_refused", F_STR("prefix", p->text),
+    log_event(LOG_WARN, "metadata.watch_refused", F_STR("prefix", p ? p->text : "?"),
               F_STR("reason", r->cancel_reason));
-    grpc_cancel(&e->watches.stream);
-    reopen_later(e);
+    if (e->auth.user && about_the_token(r->cancel_reason)) {
+        etcd_auth_refused(e, e->watches.token);
+        grpc_cancel(&e->watches.stream);
+        reopen_later(e);
+    } else if (p) {
+        p->id = REFUSED;
+        loop_after(e->loop, &e->watches.again, REFUSED_US);
+    }
 }
 
 static void on_message(struct grpc_call *c, struct view message)
@@ -186,14 +233,17 @@ static void on_message(struct grpc_call *c, struct view message)
     Etcd__WatchResponse *r = etcd__watch_response__unpack(NULL, message.len, message.base);
     struct prefix *p = r ? prefix_of(e, r->watch_id) : NULL;
 
+    if (r && !p && r->created && r->canceled)
+        p = oldest_not_created(e);
     if (r)
         etcd_heard(e, r->header);
-    if (p && !r->canceled)
+    if (p && !r->canceled) {
         e->watches.failures = 0;
-    if (p && r->canceled)
-        was_canceled(e, p, r);
-    else if (p)
+        p->created |= r->created;
         hear(e, p, r);
+    } else if (p) {
+        was_canceled(e, p, r);
+    }
     if (r) {
         etcd__watch_response__free_unpacked(r, NULL);
         return;
@@ -223,7 +273,7 @@ static void on_ended(struct grpc_call *c, int status, const char *text)
 
     log_event(LOG_INFO, "metadata.watch_moved", F_I64("status", status), F_STR("reason", text));
     if (status == GRPC_UNAUTHENTICATED)
-        etcd_auth_refused(e, e->auth.number);
+        etcd_auth_refused(e, e->watches.token);
     reopen_later(e);
 }
 
@@ -248,6 +298,7 @@ static void open_stream(struct etcd *e)
     if (!n)
         return;
     ask.token = e->auth.token;
+    all->token = e->auth.number;
     all->at = n;
     grpc_open(n->conn, &all->stream, &ask);
 }
@@ -342,6 +393,7 @@ void etcd_watches_start(struct etcd *e)
     list_init(&all->prefixes);
     all->changed.run = on_changed;
     all->timer.run = on_timer;
+    all->again.run = on_again;
     all->stream.message = on_message;
     all->stream.ended = on_ended;
     all->stream.max = MESSAGE_MAX;
@@ -352,6 +404,7 @@ void etcd_watches_stop(struct etcd *e)
     struct etcd_watches *all = &e->watches;
 
     loop_cancel(e->loop, &all->timer);
+    loop_cancel(e->loop, &all->again);
     grpc_cancel(&all->stream);
     list_each(&all->prefixes, n) prefix_free(list_entry(n, struct prefix, node));
 }

@@ -27,7 +27,9 @@ struct etcd_watches {
     bool posted;
     struct grpc_call stream;
     struct etcd_node *at;
+    uint64_t token;     /* that it was opened with */
     struct timer timer; /* to open the stream again */
+    struct timer again; /* to ask again for what was refused */
     unsigned failures;
 };
 

@@ -7,7 +7,7 @@
 #include "metadata/etcd_call.h"
 
 enum {
-    LARGE = 64 * 1024,         /* bytes that take their time */
+    LARGE = 64 * 1024, /* bytes that take their time */
     LARGE_TRY_US = 500000,
     READ_BACK_MAX = 80 * 1024 * 1024 /* as many values as a transaction may have */
 };
@@ -25,7 +25,8 @@ static Etcd__TxnResponse *read_answer(struct etcd_call *c, struct view message)
 }
 
 /* ERR_OK: done. */
-static void follow(struct etcd_call *c, const struct etcd_verdict *v, void (*done)(struct etcd_call *))
+static void follow(struct etcd_call *c, const struct etcd_verdict *v,
+                   void (*done)(struct etcd_call *))
 {
     if (v->kind == ETCD_AGAIN) {
         etcd_rpc_again(&c->rpc);

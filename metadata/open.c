@@ -11,8 +11,7 @@ static const char *after(const char *url, const char *scheme)
     return strncmp(url, scheme, len) == 0 ? url + len : NULL;
 }
 
-static enum err open_etcd(struct metadata **out, const char *url,
-                          const struct meta_etcd_conf *conf)
+static enum err open_etcd(struct metadata **out, const char *url, const struct meta_etcd_conf *conf)
 {
     struct meta_etcd_conf mine = conf ? *conf : (struct meta_etcd_conf){0};
 

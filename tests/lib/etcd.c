@@ -33,9 +33,8 @@ int test_etcd_skip(void)
 
 static struct sockaddr_in local(uint16_t port)
 {
-    return (struct sockaddr_in){.sin_family = AF_INET,
-                                .sin_port = htons(port),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
 static uint16_t free_port(void)
@@ -54,13 +53,20 @@ static uint16_t free_port(void)
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
+static char authorization[256];
+
+void test_etcd_authorize(const char *token)
+{
+    snprintf(authorization, sizeof authorization, "Authorization: %s\r\n", token);
+}
+
 static void send_request(int fd, const char *path, const char *json)
 {
     char request[2048];
     int n = snprintf(request, sizeof request,
-                     "POST %s HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n"
+                     "POST %s HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n%s"
                      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-                     path, strlen(json), json);
+                     path, authorization, strlen(json), json);
 
     if (send(fd, request, (size_t)n, MSG_NOSIGNAL) != n)
         shutdown(fd, SHUT_RDWR);
@@ -146,12 +152,28 @@ static void join_names(const struct test_etcd *t, char *into, size_t len)
 static void run_here(const struct test_etcd *t, unsigned i)
 {
     char name[8], dir[128], clients[128], peers[64], all[256], log[128];
-    char *args[40] = {BINARY, "--name", name, "--data-dir", dir, "--listen-client-urls", clients,
-                      "--advertise-client-urls", clients, "--listen-peer-urls", peers,
-                      "--initial-advertise-peer-urls", peers, "--initial-cluster", all,
-                      "--initial-cluster-token", (char *)(uintptr_t)t->dir,
-                      "--heartbeat-interval=30", "--election-timeout=150", "--pre-vote",
-                      "--grpc-keepalive-min-time=100ms", "--logger=zap"};
+    char *args[40] = {BINARY,
+                      "--name",
+                      name,
+                      "--data-dir",
+                      dir,
+                      "--listen-client-urls",
+                      clients,
+                      "--advertise-client-urls",
+                      clients,
+                      "--listen-peer-urls",
+                      peers,
+                      "--initial-advertise-peer-urls",
+                      peers,
+                      "--initial-cluster",
+                      all,
+                      "--initial-cluster-token",
+                      (char *)(uintptr_t)t->dir,
+                      "--heartbeat-interval=30",
+                      "--election-timeout=150",
+                      "--pre-vote",
+                      "--grpc-keepalive-min-time=100ms",
+                      "--logger=zap"};
     size_t n = 0;
     int used;
 
@@ -166,8 +188,8 @@ static void run_here(const struct test_etcd *t, unsigned i)
     if (t->tls) {
         snprintf(clients + used, sizeof clients - (size_t)used, ",https://127.0.0.1:%u",
                  t->at[i].secure);
-        char *more[] = {"--cert-file", (char *)(uintptr_t)t->tls->cert,
-                        "--key-file", (char *)(uintptr_t)t->tls->key,
+        char *more[] = {"--cert-file",       (char *)(uintptr_t)t->tls->cert,
+                        "--key-file",        (char *)(uintptr_t)t->tls->key,
                         "--trusted-ca-file", (char *)(uintptr_t)t->tls->trust,
                         "--client-cert-auth"};
         memcpy(&args[n], more, sizeof more);
@@ -259,8 +281,8 @@ void test_etcd_url(const struct test_etcd *t, const char *root, char *into, size
     size_t n = (size_t)snprintf(into, len, "etcd:");
 
     for (unsigned i = 0; i < t->n; i++)
-        n += (size_t)snprintf(into + n, len - n, "%s%s://127.0.0.1:%u", i ? "," : "",
-                              t->tls ? "https" : "http",
-                              t->tls ? t->at[i].secure : t->at[i].client);
+        n +=
+            (size_t)snprintf(into + n, len - n, "%s%s://127.0.0.1:%u", i ? "," : "",
+                             t->tls ? "https" : "http", t->tls ? t->at[i].secure : t->at[i].client);
     snprintf(into + n, len - n, "%s", root);
 }

@@ -42,10 +42,12 @@ void test_etcd_kill(struct test_etcd *t, unsigned i); /* -9, and gone when it re
 void test_etcd_run(struct test_etcd *t, unsigned i);  /* again, with its data */
 void test_etcd_freeze(const struct test_etcd *t, unsigned i);
 void test_etcd_thaw(const struct test_etcd *t, unsigned i);
-int test_etcd_leader(const struct test_etcd *t); /* waits until there is one */
+int test_etcd_leader(const struct test_etcd *t);             /* waits until there is one */
 void test_etcd_await(const struct test_etcd *t, unsigned i); /* until it answers */
 /* Etcd's JSON interface: the status, 0 without an answer; the body in `into`. */
 int test_etcd_ask(uint16_t port, const char *path, const char *json, char *into, size_t len);
+/* What later questions carry: a token of /v3/auth/authenticate. */
+void test_etcd_authorize(const char *token);
 /* The number behind "name": in a body, or 0. */
 uint64_t test_etcd_number(const char *body, const char *name);
 

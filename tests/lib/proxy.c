@@ -35,9 +35,8 @@ struct proxy {
 
 static struct sockaddr_in local(uint16_t port)
 {
-    return (struct sockaddr_in){.sin_family = AF_INET,
-                                .sin_port = htons(port),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
 static void drop(struct proxy *p, unsigned i)

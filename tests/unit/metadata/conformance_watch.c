@@ -107,6 +107,7 @@ void watches_hear_in_order(struct metadata *m)
     ask_counter(m, "/w/n", 5);
     ask_remove(m, "/w/a", META_ANY);
     wait_for(e, 6);
+    wait_for(other, 1);
     loop_call(l, nothing, NULL);
     ck_assert_str_eq(e->text, "put /w/a=1@0\nput /w/a=2@1\nput /w/c=3@0\n"
                               "removed /w/before=@0\nput /w/n=5@0\nremoved /w/a=@1\n");

@@ -275,8 +275,7 @@ START_TEST(a_killed_leader_is_replaced_soon)
         test_etcd_kill(&etcd, leader);
         is_err(ask_put(m, "/k", "1", META_ANY), ERR_OK);
         uint64_t took = loop_clock() - began;
-        printf("first put %llu ms after the leader was killed\n",
-               (unsigned long long)took / 1000);
+        printf("first put %llu ms after the leader was killed\n", (unsigned long long)took / 1000);
         ck_assert_uint_lt(took, 10000000);
         test_etcd_run(&etcd, leader);
         test_etcd_await(&etcd, leader);

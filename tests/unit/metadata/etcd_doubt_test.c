@@ -27,9 +27,8 @@ static struct metadata *open_at(uint16_t port, uint64_t operation_ms)
     char url[128];
 
     snprintf(url, sizeof url, "etcd:http://127.0.0.1:%u%s", port, root);
-    const struct meta_etcd_conf conf = {.url = url,
-                                        .session_timeout_us = 1000000,
-                                        .operation_timeout_us = operation_ms * 1000};
+    const struct meta_etcd_conf conf = {
+        .url = url, .session_timeout_us = 1000000, .operation_timeout_us = operation_ms * 1000};
     ck_assert_int_eq(meta_etcd_open(&store, &conf), ERR_OK);
     return store;
 }
@@ -299,8 +298,8 @@ static void compact(void)
     uint64_t revision = ask_get(direct, "/none").revision;
 
     snprintf(json, sizeof json, "{\"revision\":\"%llu\"}", (unsigned long long)revision);
-    ck_assert_int_eq(
-        test_etcd_ask(etcd.at[0].client, "/v3/kv/compaction", json, body, sizeof body), 200);
+    ck_assert_int_eq(test_etcd_ask(etcd.at[0].client, "/v3/kv/compaction", json, body, sizeof body),
+                     200);
 }
 
 START_TEST(a_cut_watch_misses_nothing)
@@ -383,7 +382,8 @@ static void revoke_lease_of(const char *key)
             base64[n++] = i + k <= len ? digits[v >> (18 - 6 * k) & 63] : '=';
     }
     snprintf(json, sizeof json, "{\"key\":\"%.*s\"}", (int)n, base64);
-    ck_assert_int_eq(test_etcd_ask(etcd.at[0].client, "/v3/kv/range", json, body, sizeof body), 200);
+    ck_assert_int_eq(test_etcd_ask(etcd.at[0].client, "/v3/kv/range", json, body, sizeof body),
+                     200);
     uint64_t lease = test_etcd_number(body, "lease");
     ck_assert_uint_ne(lease, 0);
     snprintf(json, sizeof json, "{\"ID\":\"%llu\"}", (unsigned long long)lease);
@@ -447,24 +447,24 @@ int main(void)
 {
     if (!test_etcd_start(&etcd, 1, NULL))
         return test_etcd_skip();
-    int failed = suite_run(
-        "etcd_doubt", (suite_case[]){SUITE_CASE(a_create_is_recognised),
-                                     SUITE_CASE(a_compare_and_set_happens_once),
-                                     SUITE_CASE(a_put_of_any_version_happens_once),
-                                     SUITE_CASE(an_overwritten_set_is_unknown),
-                                     SUITE_CASE(what_another_did_is_refused),
-                                     SUITE_CASE(a_removal_is_recognised),
-                                     SUITE_CASE(a_transaction_is_recognised),
-                                     SUITE_CASE(a_counter_gives_no_number_twice),
-                                     SUITE_CASE(holding_and_releasing_are_recognised),
-                                     SUITE_CASE(late_answers_say_what_is_known),
-                                     SUITE_CASE(a_cut_watch_misses_nothing),
-                                     SUITE_CASE(a_compacted_watch_is_told_to_list),
-                                     SUITE_CASE(watches_come_and_go),
-                                     SUITE_CASE(held_keys_come_back_with_a_new_lease),
-                                     SUITE_CASE(a_key_that_another_took_is_left_to_them),
-                                     SUITE_CASE(closing_gives_held_keys_back),
-                                     {0}});
+    int failed =
+        suite_run("etcd_doubt", (suite_case[]){SUITE_CASE(a_create_is_recognised),
+                                               SUITE_CASE(a_compare_and_set_happens_once),
+                                               SUITE_CASE(a_put_of_any_version_happens_once),
+                                               SUITE_CASE(an_overwritten_set_is_unknown),
+                                               SUITE_CASE(what_another_did_is_refused),
+                                               SUITE_CASE(a_removal_is_recognised),
+                                               SUITE_CASE(a_transaction_is_recognised),
+                                               SUITE_CASE(a_counter_gives_no_number_twice),
+                                               SUITE_CASE(holding_and_releasing_are_recognised),
+                                               SUITE_CASE(late_answers_say_what_is_known),
+                                               SUITE_CASE(a_cut_watch_misses_nothing),
+                                               SUITE_CASE(a_compacted_watch_is_told_to_list),
+                                               SUITE_CASE(watches_come_and_go),
+                                               SUITE_CASE(held_keys_come_back_with_a_new_lease),
+                                               SUITE_CASE(a_key_that_another_took_is_left_to_them),
+                                               SUITE_CASE(closing_gives_held_keys_back),
+                                               {0}});
     test_etcd_stop(&etcd);
     return failed;
 }

@@ -28,8 +28,7 @@ int main(void)
 {
     if (!test_etcd_start(&etcd, 1, NULL))
         return test_etcd_skip();
-    int failed =
-        suite_run("etcd", (suite_case[]){SUITE_LOOP(conforms, conformance_count()), {0}});
+    int failed = suite_run("etcd", (suite_case[]){SUITE_LOOP(conforms, conformance_count()), {0}});
     test_etcd_stop(&etcd);
     return failed;
 }

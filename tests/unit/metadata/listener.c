@@ -24,11 +24,11 @@ struct listener {
 static void changed(struct meta_watch *w, const struct meta_change *c)
 {
     struct listener *l = container_of(w, struct listener, watch);
-    char *text = c->kind == META_CHANGED_PUT
-                     ? mem_format("put %s=%.*s", c->key, (int)c->value.len,
-                                  c->value.len ? (const char *)c->value.base : "")
-                     : mem_format("%s %s",
-                                  c->kind == META_CHANGED_UNSURE ? "unsure" : "removed", c->key);
+    char *text =
+        c->kind == META_CHANGED_PUT
+            ? mem_format("put %s=%.*s", c->key, (int)c->value.len,
+                         c->value.len ? (const char *)c->value.base : "")
+            : mem_format("%s %s", c->kind == META_CHANGED_UNSURE ? "unsure" : "removed", c->key);
 
     pthread_mutex_lock(&l->lock);
     ck_assert_uint_ge(c->revision, l->revision);
