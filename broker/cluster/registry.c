@@ -7,8 +7,7 @@
 #include "common/rng.h"
 #include "metadata/paths.h"
 
-/* A registration that an earlier process left may live for its lease's time. */
-enum { AGAIN_US = 250000, JOIN_TRIES_MAX = 160 };
+enum { AGAIN_US = 250000, JOIN_TRIES_MAX = 120 };
 
 static void hold(struct registry *r);
 static void left_if_done(struct registry *r);
@@ -136,13 +135,41 @@ static void not_held(struct registry *r, enum err err)
     loop_after(r->home, &r->again, AGAIN_US);
 }
 
-static void held(struct meta_call *c, const struct meta_reply *a)
+/* ---- what an earlier process left ---- */
+
+static void removed(struct meta_call *c, const struct meta_reply *a)
 {
     struct registry *r = container_of(c, struct registry, hold);
 
     r->holding = false;
+    if (r->state == REGISTRY_LEAVING)
+        left_if_done(r);
+    else if (a->err && a->err != ERR_NOT_FOUND)
+        not_held(r, a->err);
+    else
+        hold(r);
+}
+
+/* As it was listed: not one that somebody made since. */
+static void remove_earlier(struct registry *r, const struct registered *b)
+{
+    log_event(LOG_INFO, "registration.replaced", F_STR("broker", r->id),
+              F_STR("nonce", b->record.nonce));
+    r->holding = true;
+    r->hold = (struct meta_call){.home = r->home, .done = removed};
+    meta_remove(r->meta, r->key, b->version, &r->hold);
+}
+
+static void held(struct meta_call *c, const struct meta_reply *a)
+{
+    struct registry *r = container_of(c, struct registry, hold);
+    const struct registered *b = registry_find(r, r->id);
+
+    r->holding = false;
     if (r->state == REGISTRY_LEAVING) {
         left_if_done(r);
+    } else if (a->err == ERR_EXISTS && r->state == REGISTRY_JOINING && b && !is_me(r, b)) {
+        remove_earlier(r, b);
     } else if (a->err) {
         not_held(r, a->err);
     } else {
@@ -151,15 +178,35 @@ static void held(struct meta_call *c, const struct meta_reply *a)
     }
 }
 
+static void hold_load(struct registry *r);
+
+static void removed_load(struct meta_call *c, const struct meta_reply *a)
+{
+    (void)a;
+    hold_load(container_of(c, struct registry, hold_load));
+}
+
 static void held_load(struct meta_call *c, const struct meta_reply *a)
 {
     struct registry *r = container_of(c, struct registry, hold_load);
 
+    if (a->err == ERR_EXISTS && r->state == REGISTRY_JOINING) {
+        r->hold_load.done = removed_load;
+        meta_remove(r->meta, r->load_key, META_ANY, &r->hold_load);
+        return;
+    }
     r->holding_load = false;
     if (a->err)
         log_event(LOG_INFO, "registration.not_shown", F_STR("broker", r->id), F_ERR(a->err));
     if (r->state == REGISTRY_LEAVING)
         left_if_done(r);
+}
+
+static void hold_load(struct registry *r)
+{
+    r->holding_load = true;
+    r->hold_load = (struct meta_call){.home = r->home, .done = held_load};
+    meta_hold(r->meta, r->load_key, slice_share(r->value), &r->hold_load);
 }
 
 static void hold(struct registry *r)
@@ -169,14 +216,17 @@ static void hold(struct registry *r)
     r->holding = true;
     r->hold = (struct meta_call){.home = r->home, .done = held};
     meta_hold(r->meta, r->key, slice_share(r->value), &r->hold);
-    if (r->holding_load)
-        return;
-    r->holding_load = true;
-    r->hold_load = (struct meta_call){.home = r->home, .done = held_load};
-    meta_hold(r->meta, r->load_key, slice_share(r->value), &r->hold_load);
+    if (!r->holding_load)
+        hold_load(r);
 }
 
-/* ---- leaving: what is under way, the two keys, the follower; one after the other ---- */
+/* ---- leaving: what is under way, the two keys, the follower ---- */
+
+static void one_released(struct registry *r)
+{
+    if (--r->leaving == 0)
+        follower_stop(&r->follower);
+}
 
 static void released(struct meta_call *c, const struct meta_reply *a)
 {
@@ -184,22 +234,22 @@ static void released(struct meta_call *c, const struct meta_reply *a)
 
     if (a->err)
         log_event(LOG_WARN, "registration.not_released", F_STR("broker", r->id), F_ERR(a->err));
-    follower_stop(&r->follower);
+    one_released(r);
 }
 
 static void released_load(struct meta_call *c, const struct meta_reply *a)
 {
-    struct registry *r = container_of(c, struct registry, hold_load);
-
     (void)a;
-    r->hold = (struct meta_call){.home = r->home, .done = released};
-    meta_release(r->meta, r->key, &r->hold);
+    one_released(container_of(c, struct registry, hold_load));
 }
 
 static void left_if_done(struct registry *r)
 {
     if (r->holding || r->holding_load)
         return;
+    r->leaving = 2;
+    r->hold = (struct meta_call){.home = r->home, .done = released};
+    meta_release(r->meta, r->key, &r->hold);
     r->hold_load = (struct meta_call){.home = r->home, .done = released_load};
     meta_release(r->meta, r->load_key, &r->hold_load);
 }

@@ -5,6 +5,9 @@
  *        held again  <-----  lost(): the session ended, or somebody removed it
  *
  * The same value is held where Pulsar's tools look for brokers; nothing waits for that.
+ * A registration under this id that is found when joining is an earlier process's, which may
+ * be dead for less than its session's time: it is removed.  Later another one is left alone
+ * until it goes.
  *
  * Memory:  urls are copied; what registry_find() says is borrowed until the next event.
  * Threads: everything on `home`.
@@ -43,8 +46,9 @@ struct registry {
     char *key, *load_key;
     bool listed, holding;
     unsigned tries;
-    struct meta_call hold, hold_load;
+    struct meta_call hold, hold_load; /* or release */
     bool holding_load;
+    unsigned leaving; /* keys that are being released */
     struct timer again;
 };
 

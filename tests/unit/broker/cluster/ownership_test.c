@@ -140,6 +140,14 @@ static char *value_of(const char *key)
     return text;
 }
 
+static bool exists(const char *key)
+{
+    char *text = value_of(key);
+
+    mem_free(text);
+    return text != NULL;
+}
+
 static void put(const char *key, const char *text)
 {
     ck_assert_int_eq(meta_put_wait(store, key, slice_copy(text, strlen(text)), META_ANY), ERR_OK);
@@ -244,8 +252,8 @@ START_TEST(who_stops_is_followed_at_once)
     ck_assert(find(&a, TOPIC).mine);
     stop(&a);
     ck_assert_int_eq(find(&a, TOPIC).err, ERR_NOT_READY);
-    ck_assert_ptr_null(value_of(PATH_BROKERS "a:2"));
-    ck_assert_ptr_null(value_of(PATH_LOAD_BROKERS "a:2"));
+    ck_assert(!exists(PATH_BROKERS "a:2"));
+    ck_assert(!exists(PATH_LOAD_BROKERS "a:2"));
     becomes(&b, TOPIC, "pulsar://b:1");
     ownership_close(&a.ownership);
     side_open(&a, loops.at[0], "pulsar://a:1", "http://a:2");
@@ -349,7 +357,7 @@ START_TEST(the_ranges_are_the_namespaces)
     begin();
     put("/admin/policies/public/default", "{\"bundles\":{\"numBundles\":1}}");
     ck_assert(find(&a, TOPIC).mine);
-    ck_assert_ptr_nonnull(value_of(PATH_OWNED "public/default/0x00000000_0xffffffff"));
+    ck_assert(exists(PATH_OWNED "public/default/0x00000000_0xffffffff"));
     put("/admin/local-policies/public/default",
         "{\"bundles\":{\"boundaries\":[\"0x00000000\",\"0x80000000\",\"0xffffffff\"]}}");
     while (move(&a, "public/default/0x80000000_0xffffffff", "b:2"))
@@ -358,6 +366,28 @@ START_TEST(the_ranges_are_the_namespaces)
     put("/admin/local-policies/public/default", "{\"bundles\":17}");
     while (find(&a, TOPIC).err)
         ;
+    finish();
+}
+END_TEST
+
+/* What a killed process left does not keep the next one under its name waiting. */
+START_TEST(an_earlier_life_is_replaced)
+{
+    struct side c = {0};
+    const char *left = "{\"pulsarServiceUrl\":\"pulsar://c:0\",\"nonce\":\"earlier\"}";
+
+    begin();
+    put(PATH_BROKERS "c:2", left);
+    put(PATH_LOAD_BROKERS "c:2", left);
+    put(PATH_OWNED BUNDLE, "{\"owner\":\"c:2\",\"nonce\":\"earlier\"}");
+    becomes(&a, TOPIC, "pulsar://c:0");
+    side_open(&c, loops.at[0], "pulsar://c:1", "http://c:2");
+    ck_assert_int_eq(start(&c, "c:2"), ERR_OK);
+    becomes(&a, TOPIC, "pulsar://a:1");
+    stop(&c);
+    ck_assert(!exists(PATH_BROKERS "c:2"));
+    ck_assert(!exists(PATH_LOAD_BROKERS "c:2"));
+    ownership_close(&c.ownership);
     finish();
 }
 END_TEST
@@ -390,6 +420,7 @@ int main(void)
             SUITE_CASE(while_the_store_is_away_what_is_mine_is_mine),
             SUITE_CASE(it_stops_without_its_store),
             SUITE_CASE(the_ranges_are_the_namespaces),
+            SUITE_CASE(an_earlier_life_is_replaced),
             SUITE_CASE(a_name_that_is_no_name_is_refused),
             {0},
         });
