@@ -14,7 +14,7 @@ ROUNDS ?= 30
 ARGS ?=
 
 PACKAGES = libevent libevent_pthreads libevent_openssl libprotobuf-c rocksdb libzstd liblz4 \
-	libisal json-c openssl zlib libnghttp2
+	libisal json-c openssl zlib libcurl libnghttp2
 WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wimplicit-fallthrough -Wvla -Werror -Wno-variadic-macros
 ifneq (,$(findstring clang,$(CC)))
@@ -115,7 +115,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_LIBS = $(call lib,bookie) $(call lib,metadata) $(call lib,proto) $(call lib,common)
 # Of the broker only what decodes: not all of it is linked into each.
 FUZZ_BROKER = $(call objects,$(addprefix broker/managed_ledger/,cursor_acks.c cursor_delta.c \
-	cursor_record.c cursor_roaring.c cursor_set.c segments.c))
+	cursor_parts.c cursor_record.c cursor_roaring.c cursor_set.c segments.c))
 $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_BROKER) $(FUZZ_LIBS)
 	@mkdir -p $(dir $@)
 	@echo "  LD $@"; $(CC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -pthread \
@@ -136,7 +136,7 @@ fuzz: deps-test
 
 DEPS = gcc libc6-dev make pkg-config libevent-dev libprotobuf-c-dev protobuf-c-compiler librocksdb-dev \
 	libzstd-dev liblz4-dev libsnappy-dev zlib1g-dev libssl-dev libisal-dev libroaring-dev \
-	libjson-c-dev libpcre2-dev uthash-dev libnghttp2-dev
+	libjson-c-dev libpcre2-dev libcurl4-openssl-dev uthash-dev libnghttp2-dev
 DEPS_TEST = check python3 python3-venv openssl clang clang-format libclang-rt-14-dev etcd-server
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Quiet and offline when everything is there.

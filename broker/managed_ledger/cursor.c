@@ -197,6 +197,20 @@ void cursor_ack(struct cursor *c, const struct position *at, unsigned n,
     wait_for(c, call);
 }
 
+bool cursor_ack_part(struct cursor *c, struct position at, const uint64_t *words, unsigned n,
+                     struct cursor_ack_call *call)
+{
+    if (!cursor_store_ack_part(&c->store, at, words, n))
+        return false;
+    wait_for(c, call);
+    return true;
+}
+
+const struct cursor_part *cursor_part(const struct cursor *c, struct position at)
+{
+    return cursor_parts_find(&c->store.acks.parts, at);
+}
+
 void cursor_ack_upto(struct cursor *c, struct position at, struct cursor_ack_call *call)
 {
     cursor_store_ack_upto(&c->store, at);

@@ -26,6 +26,7 @@
 #include "ledger/client.h"
 
 struct cursor;
+struct cursor_part;
 struct metadata;
 struct ml_conf;
 
@@ -39,6 +40,11 @@ struct cursor_ack_call {
  * NULL. */
 void cursor_ack(struct cursor *c, const struct position *at, unsigned n,
                 struct cursor_ack_call *call);
+/* Of the batch there, messages with a bit in `words` are not acknowledged yet, the others are (and
+ * what was before stays so); with none left the entry is.  False: there is no room to remember
+ * it, or the cursor is closed; call is not called then. */
+bool cursor_ack_part(struct cursor *c, struct position at, const uint64_t *words, unsigned n,
+                     struct cursor_ack_call *call);
 /* Everything up to and with this one. */
 void cursor_ack_upto(struct cursor *c, struct position at, struct cursor_ack_call *call);
 /* Sets the mark-delete position and forgets the holes: a seek. */
@@ -46,6 +52,8 @@ void cursor_reset(struct cursor *c, struct position mark_delete, struct cursor_a
 
 const char *cursor_name(const struct cursor *c);
 struct position cursor_mark_delete(const struct cursor *c);
+/* Which messages of the batch there are not acknowledged; NULL: all of them, or none.  Borrows. */
+const struct cursor_part *cursor_part(const struct cursor *c, struct position at);
 bool cursor_is_acked(const struct cursor *c, struct position at);
 /* The first entry's place after p that is not acknowledged (it may not be written yet). */
 struct position cursor_next_unacked(const struct cursor *c, struct position p);

@@ -11,6 +11,7 @@ void cursor_acks_init(struct cursor_acks *a, const struct segments *segments,
 void cursor_acks_drop(struct cursor_acks *a)
 {
     cursor_set_drop(&a->beyond);
+    cursor_parts_drop(&a->parts);
 }
 
 static int64_t first_ledger(const struct cursor_acks *a)
@@ -41,7 +42,10 @@ static void advance(struct cursor_acks *a)
 /* What was trimmed stands in nobody's way any more, acknowledged or not. */
 static void pass_trimmed(struct cursor_acks *a)
 {
-    if (!a->beyond.n || a->mark_delete.ledger >= first_ledger(a))
+    if (a->mark_delete.ledger >= first_ledger(a))
+        return;
+    cursor_parts_remove_upto(&a->parts, (struct position){first_ledger(a), -1});
+    if (!a->beyond.n)
         return;
     cursor_set_remove_upto(&a->beyond, (struct position){first_ledger(a), -1});
     advance(a);
@@ -52,11 +56,26 @@ bool cursor_acks_one(struct cursor_acks *a, struct position p)
     pass_trimmed(a);
     if (position_compare(p, a->mark_delete) <= 0 || !exists(a, p))
         return false;
+    cursor_parts_remove(&a->parts, p);
     if (!position_equal(p, segments_next(a->segments, a->mark_delete)))
         return cursor_set_add(&a->beyond, p.ledger, p.entry, p.entry) > 0;
     a->mark_delete = p;
     advance(a);
     return true;
+}
+
+enum cursor_parts_outcome cursor_acks_part(struct cursor_acks *a, struct position p,
+                                           const uint64_t *words, unsigned n)
+{
+    enum cursor_parts_outcome outcome;
+
+    pass_trimmed(a);
+    if (cursor_acks_has(a, p) || !exists(a, p))
+        return PARTS_SAME;
+    outcome = cursor_parts_and(&a->parts, p, words, n);
+    if (outcome == PARTS_EMPTY && !cursor_acks_one(a, p))
+        return PARTS_SAME;
+    return outcome;
 }
 
 bool cursor_acks_upto(struct cursor_acks *a, struct position p)
@@ -72,6 +91,7 @@ bool cursor_acks_upto(struct cursor_acks *a, struct position p)
         return false;
     a->mark_delete = p;
     cursor_set_remove_upto(&a->beyond, p);
+    cursor_parts_remove_upto(&a->parts, p);
     advance(a);
     return true;
 }
@@ -79,7 +99,7 @@ bool cursor_acks_upto(struct cursor_acks *a, struct position p)
 void cursor_acks_reset(struct cursor_acks *a, struct position mark_delete)
 {
     a->mark_delete = segments_at_or_before(a->segments, mark_delete);
-    cursor_set_drop(&a->beyond);
+    cursor_acks_drop(a);
 }
 
 bool cursor_acks_has(const struct cursor_acks *a, struct position p)
@@ -121,12 +141,31 @@ void cursor_acks_load_upto(struct cursor_acks *a, struct position mark_delete)
         return;
     a->mark_delete = mark_delete;
     cursor_set_remove_upto(&a->beyond, mark_delete);
+    cursor_parts_remove_upto(&a->parts, mark_delete);
 }
 
 void cursor_acks_load_reset(struct cursor_acks *a, struct position mark_delete)
 {
     a->mark_delete = mark_delete;
-    cursor_set_drop(&a->beyond);
+    cursor_acks_drop(a);
+}
+
+void cursor_acks_load_part(struct cursor_acks *a, struct position p, const uint64_t *words,
+                           unsigned n)
+{
+    (void)cursor_parts_set(&a->parts, p, words, n); /* what has no room is delivered again */
+}
+
+/* What was stored may be of entries that were acknowledged later, or are gone. */
+static void settle_parts(struct cursor_acks *a)
+{
+    const struct cursor_part *part = cursor_parts_next(&a->parts, NULL), *next;
+
+    for (; part; part = next) {
+        next = cursor_parts_next(&a->parts, part);
+        if (cursor_acks_has(a, part->at) || !exists(a, part->at))
+            cursor_parts_remove(&a->parts, part->at);
+    }
 }
 
 void cursor_acks_load_range(struct cursor_acks *a, struct position lower, struct position upper)
@@ -156,4 +195,5 @@ void cursor_acks_settle(struct cursor_acks *a)
     a->mark_delete = segments_at_or_before(a->segments, a->mark_delete);
     cursor_set_remove_upto(&a->beyond, a->mark_delete);
     advance(a);
+    settle_parts(a);
 }

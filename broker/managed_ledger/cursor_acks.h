@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "broker/managed_ledger/cursor_parts.h"
 #include "broker/managed_ledger/cursor_set.h"
 #include "broker/managed_ledger/segments.h"
 
@@ -23,6 +24,7 @@ struct cursor_acks {
     const struct segments *segments;
     struct position mark_delete;
     struct cursor_set beyond;
+    struct cursor_parts parts; /* of entries that are not acknowledged */
 };
 
 void cursor_acks_init(struct cursor_acks *a, const struct segments *segments,
@@ -31,6 +33,9 @@ void cursor_acks_drop(struct cursor_acks *a);
 
 /* True when something has changed. */
 bool cursor_acks_one(struct cursor_acks *a, struct position p);
+/* Of a batch: what is not in `words` any more; with nothing left the entry is acknowledged. */
+enum cursor_parts_outcome cursor_acks_part(struct cursor_acks *a, struct position p,
+                                           const uint64_t *words, unsigned n);
 /* POSITION_LATEST is the last entry; anything else beyond the end is ignored. */
 bool cursor_acks_upto(struct cursor_acks *a, struct position p);
 void cursor_acks_reset(struct cursor_acks *a, struct position mark_delete);
@@ -47,6 +52,9 @@ void cursor_acks_load_upto(struct cursor_acks *a, struct position mark_delete);
 void cursor_acks_load_reset(struct cursor_acks *a, struct position mark_delete);
 /* Entries after `lower`, up to and with `upper`, as far as they exist. */
 void cursor_acks_load_range(struct cursor_acks *a, struct position lower, struct position upper);
+/* Replaces what was known of it. */
+void cursor_acks_load_part(struct cursor_acks *a, struct position p, const uint64_t *words,
+                           unsigned n);
 /* Normalises the mark-delete position: into a trimmed ledger: before the first entry; past the
  * end: the last one. */
 void cursor_acks_settle(struct cursor_acks *a);

@@ -9,12 +9,14 @@
 
 enum {
     MAGIC = 0x4c474d63, /* "LGMc" */
-    VERSION = 1,
+    VERSION = 2,        /* 2: parts of batches, behind the rest */
+    VERSION_PARTS = 2,
     OLDEST_READER = 1, /* what we write may be read by readers from this version on */
     FLAG_RESET = 1,
     HEAD_BYTES = 16,
     PART_BYTES = 8,
     POSITION_BYTES = 16,
+    WORD_BYTES = 8,
     VARINT_BYTES = 10,
     PIECE_MAX = CURSOR_DELTA_ENTRY_MAX - HEAD_BYTES - PART_BYTES,
 };
@@ -67,12 +69,65 @@ static void write_runs(struct writer *w, const struct cursor_set *fresh)
     assert(left == 0);
 }
 
-struct slice cursor_delta_changes(int64_t snapshot, bool reset, struct position mark_delete,
-                                  const struct cursor_set *fresh)
+static void write_part(struct writer *w, const struct cursor_part *part)
 {
-    uint64_t most = HEAD_BYTES + POSITION_BYTES + VARINT_BYTES +
-                    fresh->n * (uint64_t)(8 + VARINT_BYTES) +
-                    cursor_set_runs(fresh, INT64_MIN) * VARINT_BYTES;
+    write_i64(w, part->at.ledger);
+    write_varint(w, (uint64_t)part->at.entry);
+    write_varint(w, part->n);
+    for (unsigned i = 0; i < part->n; i++)
+        write_u64(w, part->words[i]);
+}
+
+static uint64_t part_most(uint64_t parts, uint64_t words)
+{
+    return VARINT_BYTES + parts * (WORD_BYTES + 2 * VARINT_BYTES) + words * WORD_BYTES;
+}
+
+static bool next_changed(const struct cursor_parts *parts, const struct cursor_set *changed,
+                         struct position *from, const struct cursor_part **out)
+{
+    while (cursor_set_first(changed, *from, from)) {
+        *out = cursor_parts_find(parts, *from);
+        from->entry++;
+        if (*out)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t changed_parts(const struct cursor_parts *parts, const struct cursor_set *changed,
+                              uint64_t *words)
+{
+    struct position from = POSITION_EARLIEST;
+    const struct cursor_part *part;
+    uint64_t n = 0;
+
+    while (next_changed(parts, changed, &from, &part)) {
+        n++;
+        *words += part->n;
+    }
+    return n;
+}
+
+static void write_changed_parts(struct writer *w, const struct cursor_parts *parts,
+                                const struct cursor_set *changed, uint64_t n)
+{
+    struct position from = POSITION_EARLIEST;
+    const struct cursor_part *part;
+
+    write_varint(w, n);
+    while (n > 0 && next_changed(parts, changed, &from, &part))
+        write_part(w, part);
+}
+
+struct slice cursor_delta_changes(int64_t snapshot, bool reset, struct position mark_delete,
+                                  const struct cursor_set *fresh, const struct cursor_parts *parts,
+                                  const struct cursor_set *changed)
+{
+    uint64_t words = 0, n_parts = changed ? changed_parts(parts, changed, &words) : 0;
+    uint64_t most =
+        HEAD_BYTES + POSITION_BYTES + VARINT_BYTES + fresh->n * (uint64_t)(8 + VARINT_BYTES) +
+        cursor_set_runs(fresh, INT64_MIN) * VARINT_BYTES + part_most(n_parts, words);
     struct writer w = {0};
     struct slab *slab;
 
@@ -83,12 +138,16 @@ struct slice cursor_delta_changes(int64_t snapshot, bool reset, struct position 
     write_head(&w, CURSOR_DELTA_CHANGES, reset ? FLAG_RESET : 0, snapshot);
     write_position(&w, mark_delete);
     write_runs(&w, fresh);
+    write_changed_parts(&w, parts, changed, n_parts);
     return slice_take(&slab, w.len);
 }
 
-static size_t body_size(const struct cursor_set *beyond)
+static size_t body_size(const struct cursor_acks *acks)
 {
+    const struct cursor_set *beyond = &acks->beyond;
     size_t size = POSITION_BYTES + 4;
+
+    size += (size_t)part_most(cursor_parts_count(&acks->parts), acks->parts.words);
 
     for (unsigned i = 0; i < beyond->n; i++) {
         roaring_bitmap_run_optimize(beyond->at[i].entries);
@@ -97,10 +156,20 @@ static size_t body_size(const struct cursor_set *beyond)
     return size;
 }
 
-static void write_body(struct writer *w, struct position mark_delete,
-                       const struct cursor_set *beyond)
+static void write_parts(struct writer *w, const struct cursor_parts *parts)
 {
-    write_position(w, mark_delete);
+    const struct cursor_part *part = NULL;
+
+    write_varint(w, cursor_parts_count(parts));
+    while ((part = cursor_parts_next(parts, part)))
+        write_part(w, part);
+}
+
+static void write_body(struct writer *w, const struct cursor_acks *acks)
+{
+    const struct cursor_set *beyond = &acks->beyond;
+
+    write_position(w, acks->mark_delete);
     write_u32(w, beyond->n);
     for (unsigned i = 0; i < beyond->n; i++) {
         const roaring_bitmap_t *bits = beyond->at[i].entries;
@@ -110,6 +179,7 @@ static void write_body(struct writer *w, struct position mark_delete,
         assert(w->room - w->len >= size);
         w->len += roaring_bitmap_portable_serialize(bits, (char *)w->base + w->len);
     }
+    write_parts(w, &acks->parts);
 }
 
 static struct slice part_of(const uint8_t *piece, size_t len, int64_t before, uint32_t part,
@@ -126,18 +196,18 @@ static struct slice part_of(const uint8_t *piece, size_t len, int64_t before, ui
     return slice_take(&slab, w.len);
 }
 
-unsigned cursor_delta_snapshot(int64_t before, struct position mark_delete,
-                               const struct cursor_set *beyond, struct slice **parts)
+unsigned cursor_delta_snapshot(int64_t before, const struct cursor_acks *acks, struct slice **parts)
 {
-    size_t size = body_size(beyond);
+    size_t size = body_size(acks);
     struct writer w = {.room = size};
-    unsigned n = (unsigned)((size + PIECE_MAX - 1) / PIECE_MAX);
+    unsigned n;
 
     *parts = NULL;
     if (size > (size_t)CURSOR_DELTA_PARTS_MAX * PIECE_MAX)
         return 0;
     w.base = mem_alloc(size);
-    write_body(&w, mark_delete, beyond);
+    write_body(&w, acks);
+    n = (unsigned)((w.len + PIECE_MAX - 1) / PIECE_MAX);
     *parts = mem_alloc(n * sizeof(**parts));
     for (unsigned i = 0; i < n; i++) {
         size_t at = (size_t)i * PIECE_MAX, left = w.len - at;
@@ -157,8 +227,8 @@ bool cursor_delta_is_ours(struct view entry)
     return read_u32(&r, &magic) == ERR_OK && magic == MAGIC;
 }
 
-/* A newer writer that lets us read may have put more behind what we know: `newer`. */
-static enum err read_head(struct reader *r, struct cursor_delta_head *out, bool *newer)
+/* A newer writer that lets us read may have put more behind what we know. */
+static enum err read_head(struct reader *r, struct cursor_delta_head *out, uint8_t *version_out)
 {
     uint32_t magic;
     uint8_t version, oldest, kind, flags;
@@ -172,10 +242,10 @@ static enum err read_head(struct reader *r, struct cursor_delta_head *out, bool 
         return ERR_MALFORMED;
     if (oldest > VERSION)
         return ERR_UNSUPPORTED_VERSION;
-    *newer = version > VERSION;
+    *version_out = version;
     TRY(read_i64(r, &out->snapshot));
     if ((kind != CURSOR_DELTA_CHANGES && kind != CURSOR_DELTA_SNAPSHOT) ||
-        out->snapshot < CURSOR_DELTA_NOWHERE || (flags & ~FLAG_RESET && !*newer))
+        out->snapshot < CURSOR_DELTA_NOWHERE || (flags & ~FLAG_RESET && version <= VERSION))
         return ERR_MALFORMED;
     out->kind = (enum cursor_delta_kind)kind;
     out->reset = flags & FLAG_RESET;
@@ -193,9 +263,9 @@ static enum err read_head(struct reader *r, struct cursor_delta_head *out, bool 
 enum err cursor_delta_head(struct view entry, struct cursor_delta_head *out)
 {
     struct reader r = reader_of(entry);
-    bool newer;
+    uint8_t version;
 
-    return read_head(&r, out, &newer);
+    return read_head(&r, out, &version);
 }
 
 enum err cursor_delta_start(struct view last, int64_t id, int64_t *start)
@@ -251,7 +321,36 @@ static enum err read_ledger_id(struct reader *r, int64_t *before)
     return ERR_OK;
 }
 
-static enum err apply_changes(struct cursor_acks *a, struct reader *r, bool reset, bool newer)
+static enum err read_part(struct cursor_acks *a, struct reader *r)
+{
+    uint64_t words[CURSOR_PART_WORDS], entry, n;
+    struct position p;
+
+    TRY(read_i64(r, &p.ledger));
+    TRY(read_varint(r, &entry));
+    TRY(read_varint(r, &n));
+    if (p.ledger < 0 || entry > CURSOR_SET_ENTRY_MAX || n == 0 || n > CURSOR_PART_WORDS)
+        return ERR_MALFORMED;
+    for (uint64_t i = 0; i < n; i++)
+        TRY(read_u64(r, &words[i]));
+    p.entry = (int64_t)entry;
+    cursor_acks_load_part(a, p, words, (unsigned)n);
+    return ERR_OK;
+}
+
+/* What is behind the rest of an entry, or of a snapshot's pieces. */
+static enum err read_end(struct cursor_acks *a, struct reader *r, uint8_t version)
+{
+    uint64_t n = 0;
+
+    if (version >= VERSION_PARTS)
+        TRY(read_varint(r, &n));
+    for (uint64_t i = 0; i < n; i++)
+        TRY(read_part(a, r));
+    return version > VERSION || reader_left(r) == 0 ? ERR_OK : ERR_MALFORMED;
+}
+
+static enum err apply_changes(struct cursor_acks *a, struct reader *r, bool reset, uint8_t version)
 {
     struct position mark_delete;
     uint64_t ledgers;
@@ -267,7 +366,7 @@ static enum err apply_changes(struct cursor_acks *a, struct reader *r, bool rese
         TRY(read_ledger_id(r, &ledger));
         TRY(read_runs_of(a, r, ledger));
     }
-    return newer || reader_left(r) == 0 ? ERR_OK : ERR_MALFORMED;
+    return read_end(a, r, version);
 }
 
 struct ledger_sink {
@@ -284,7 +383,7 @@ static void add_range(struct cursor_roaring_sink *sink, uint32_t first, uint32_t
                            (struct position){s->ledger, last});
 }
 
-static enum err apply_snapshot(struct cursor_acks *a, struct view body, bool newer)
+static enum err apply_snapshot(struct cursor_acks *a, struct view body, uint8_t version)
 {
     struct reader r = reader_of(body);
     struct ledger_sink to = {.sink.range = add_range, .acks = a, .ledger = -1};
@@ -301,7 +400,7 @@ static enum err apply_snapshot(struct cursor_acks *a, struct view body, bool new
         TRY(read_view(&r, size, &bits));
         TRY(cursor_roaring_read(bits, &to.sink));
     }
-    return newer || reader_left(&r) == 0 ? ERR_OK : ERR_MALFORMED;
+    return read_end(a, &r, version);
 }
 
 void cursor_replay_init(struct cursor_replay *r, struct cursor_acks *acks)
@@ -327,7 +426,7 @@ static void gather(struct cursor_replay *r, struct view piece)
 }
 
 static enum err feed_part(struct cursor_replay *r, int64_t id, const struct cursor_delta_head *head,
-                          struct view piece, bool newer)
+                          struct view piece, uint8_t version)
 {
     if (head->part == 0 && r->parts == 0) {
         r->begun = id;
@@ -342,23 +441,23 @@ static enum err feed_part(struct cursor_replay *r, int64_t id, const struct curs
         return ERR_OK;
     r->parts = 0;
     r->snapshot = r->begun;
-    return apply_snapshot(r->acks, view_of(r->gathered, r->len), newer);
+    return apply_snapshot(r->acks, view_of(r->gathered, r->len), version);
 }
 
 enum err cursor_replay_feed(struct cursor_replay *r, int64_t id, struct view entry)
 {
     struct reader at = reader_of(entry);
     struct cursor_delta_head head;
-    bool newer;
+    uint8_t version;
 
     if (entry.len > CURSOR_DELTA_ENTRY_MAX)
         return ERR_MALFORMED;
-    TRY(read_head(&at, &head, &newer));
+    TRY(read_head(&at, &head, &version));
     if (head.kind == CURSOR_DELTA_SNAPSHOT)
-        return feed_part(r, id, &head, view_of(at.at, reader_left(&at)), newer);
+        return feed_part(r, id, &head, view_of(at.at, reader_left(&at)), version);
     if (r->parts || head.snapshot != r->snapshot)
         return ERR_MALFORMED;
-    return apply_changes(r->acks, &at, head.reset, newer);
+    return apply_changes(r->acks, &at, head.reset, version);
 }
 
 enum err cursor_replay_end(struct cursor_replay *r)

@@ -35,12 +35,14 @@ struct cursor_delta_head {
     uint32_t part, parts; /* of a snapshot: 0 of 1 */
 };
 
-/* Gives an entry; an empty slice when it would be too large: write a snapshot. */
+/* Gives an entry; an empty slice when it would be too large: write a snapshot.  Of the parts
+ * those in `changed`; NULL: none. */
 struct slice cursor_delta_changes(int64_t snapshot, bool reset, struct position mark_delete,
-                                  const struct cursor_set *fresh);
+                                  const struct cursor_set *fresh, const struct cursor_parts *parts,
+                                  const struct cursor_set *changed);
 /* Gives *parts (mem_free) with slices that are given too; 0: too large. */
-unsigned cursor_delta_snapshot(int64_t before, struct position mark_delete,
-                               const struct cursor_set *beyond, struct slice **parts);
+unsigned cursor_delta_snapshot(int64_t before, const struct cursor_acks *acks,
+                               struct slice **parts);
 
 bool cursor_delta_is_ours(struct view entry);
 /* ERR_MALFORMED; ERR_UNSUPPORTED_VERSION for one that newer readers only may read. */

@@ -27,10 +27,25 @@ static void load_ranges(struct cursor_acks *acks, ManagedLedger__MessageRange **
                                position_of(ranges[i]->upperendpoint));
 }
 
+static void load_parts(struct cursor_acks *acks,
+                       ManagedLedger__BatchedEntryDeletionIndexInfo **parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const ManagedLedger__BatchedEntryDeletionIndexInfo *p = parts[i];
+        uint64_t words[CURSOR_PART_WORDS];
+        if (p->n_deleteset > CURSOR_PART_WORDS)
+            continue;
+        for (size_t k = 0; k < p->n_deleteset; k++)
+            words[k] = (uint64_t)p->deleteset[k];
+        cursor_acks_load_part(acks, position_of(p->position), words, (unsigned)p->n_deleteset);
+    }
+}
+
 void cursor_record_load(const ManagedLedger__ManagedCursorInfo *r, struct cursor_acks *acks)
 {
     cursor_acks_load_reset(acks, cursor_record_mark_delete(r));
     load_ranges(acks, r->individualdeletedmessages, r->n_individualdeletedmessages);
+    load_parts(acks, r->batchedentrydeletionindexinfo, r->n_batchedentrydeletionindexinfo);
     cursor_acks_settle(acks);
 }
 
@@ -69,6 +84,7 @@ static void load_position(const ManagedLedger__PositionInfo *p, struct cursor_ac
     if (p->n_individualdeletedmessages == 0)
         for (size_t i = 0; i < p->n_individualdeletedmessageranges; i++)
             load_words(acks, p->individualdeletedmessageranges[i]);
+    load_parts(acks, p->batchedentrydeletionindexinfo, p->n_batchedentrydeletionindexinfo);
     cursor_acks_settle(acks);
 }
 
@@ -138,25 +154,71 @@ static void ranges_drop(struct ranges *r)
     mem_free(r->ends);
 }
 
+struct parts {
+    size_t n;
+    ManagedLedger__BatchedEntryDeletionIndexInfo **at, *part;
+    ManagedLedger__NestedPositionInfo *where;
+    int64_t *words;
+};
+
+static struct parts parts_of(const struct cursor_parts *all)
+{
+    size_t n = cursor_parts_count(all), words = 0;
+    struct parts r = {
+        .n = n,
+        .at = mem_alloc((n + 1) * sizeof(*r.at)),
+        .part = mem_alloc((n + 1) * sizeof(*r.part)),
+        .where = mem_alloc((n + 1) * sizeof(*r.where)),
+        .words = mem_alloc((all->words + 1) * sizeof(*r.words)),
+    };
+    const struct cursor_part *p = NULL;
+
+    for (size_t i = 0; (p = cursor_parts_next(all, p)); i++) {
+        managed_ledger__nested_position_info__init(&r.where[i]);
+        managed_ledger__batched_entry_deletion_index_info__init(&r.part[i]);
+        r.where[i].ledgerid = p->at.ledger;
+        r.where[i].entryid = p->at.entry;
+        r.part[i].position = &r.where[i];
+        r.part[i].n_deleteset = p->n;
+        r.part[i].deleteset = r.words + words;
+        memcpy(r.words + words, p->words, p->n * sizeof(p->words[0]));
+        words += p->n;
+        r.at[i] = &r.part[i];
+    }
+    return r;
+}
+
+static void parts_drop(struct parts *r)
+{
+    mem_free(r->at);
+    mem_free(r->part);
+    mem_free(r->where);
+    mem_free(r->words);
+}
+
 struct slice cursor_record_make(const ManagedLedger__ManagedCursorInfo *base, int64_t ledger,
                                 struct position mark_delete, const struct cursor_acks *acks)
 {
     ManagedLedger__ManagedCursorInfo r = *base; /* shallow: nothing in it is ended here */
     struct ranges ranges = {0};
+    struct parts parts = {0};
     struct slice value;
 
-    if (acks)
+    if (acks) {
         ranges = ranges_of(acks);
+        parts = parts_of(&acks->parts);
+    }
     r.cursorsledgerid = ledger;
     r.has_markdeleteledgerid = r.has_markdeleteentryid = 1;
     r.markdeleteledgerid = mark_delete.ledger;
     r.markdeleteentryid = mark_delete.entry;
     r.individualdeletedmessages = ranges.at;
     r.n_individualdeletedmessages = ranges.n;
-    /* Parts of batches are not kept: such an entry is delivered again as a whole. */
-    r.n_batchedentrydeletionindexinfo = 0;
+    r.batchedentrydeletionindexinfo = parts.at;
+    r.n_batchedentrydeletionindexinfo = parts.n;
     value = cursor_record_write(&r);
     ranges_drop(&ranges);
+    parts_drop(&parts);
     return value;
 }
 
@@ -236,6 +298,7 @@ struct slice cursor_position_write(const struct cursor_acks *acks,
                                    const ManagedLedger__ManagedCursorInfo *r)
 {
     ManagedLedger__PositionInfo p;
+    struct parts parts = parts_of(&acks->parts);
     struct slice entry;
 
     managed_ledger__position_info__init(&p);
@@ -243,6 +306,11 @@ struct slice cursor_position_write(const struct cursor_acks *acks,
     p.entryid = acks->mark_delete.entry;
     p.properties = r->properties;
     p.n_properties = r->n_properties;
+    p.batchedentrydeletionindexinfo = parts.at;
+    p.n_batchedentrydeletionindexinfo = parts.n;
     entry = pack_ranges(&p, acks);
-    return entry.len ? entry : pack_words(&p, acks);
+    if (!entry.len)
+        entry = pack_words(&p, acks);
+    parts_drop(&parts);
+    return entry;
 }

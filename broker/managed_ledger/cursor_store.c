@@ -59,6 +59,7 @@ void cursor_store_drop(struct cursor_store *s)
 {
     cursor_acks_drop(&s->acks);
     cursor_set_drop(&s->fresh);
+    cursor_set_drop(&s->fresh_parts);
 }
 
 static void end(struct cursor_store *s, enum err err)
@@ -80,6 +81,7 @@ static void note_write(struct cursor_store *s, const struct slice *entries, unsi
     for (unsigned i = 0; i < n; i++)
         s->out.bytes += entries[i].len;
     cursor_set_drop(&s->fresh);
+    cursor_set_drop(&s->fresh_parts);
     s->reset = false;
     s->due = false;
 }
@@ -110,7 +112,7 @@ static void write_whole(struct cursor_store *s)
     s->out.final = s->ending == ENDING_CLOSE;
     if (s->out.final && write_form(s))
         return;
-    n = cursor_delta_snapshot(before, s->acks.mark_delete, &s->acks.beyond, &parts);
+    n = cursor_delta_snapshot(before, &s->acks, &parts);
     assert(n > 0);
     note_write(s, parts, n, true);
     s->ops->append(s, ledger_under_way(s), parts, n);
@@ -128,7 +130,8 @@ static void write_changes(struct cursor_store *s)
 
     become(s, STORE_WRITING);
     if (!snapshot_is_due(s))
-        delta = cursor_delta_changes(s->snapshot, s->reset, s->acks.mark_delete, &s->fresh);
+        delta = cursor_delta_changes(s->snapshot, s->reset, s->acks.mark_delete, &s->fresh,
+                                     &s->acks.parts, &s->fresh_parts);
     if (!delta.len) {
         write_whole(s);
         return;
@@ -179,7 +182,8 @@ static void pause_in(struct cursor_store *s, enum cursor_store_state in, enum er
 
 static bool fits_node(const struct cursor_store *s)
 {
-    return cursor_acks_holes(&s->acks) <= CURSOR_STORE_INLINE_MAX;
+    return cursor_acks_holes(&s->acks) <= CURSOR_STORE_INLINE_MAX &&
+           s->acks.parts.words <= CURSOR_STORE_INLINE_MAX;
 }
 
 static void finish(struct cursor_store *s)
@@ -420,6 +424,20 @@ static void changed(struct cursor_store *s)
     go_on(s);
 }
 
+static void note_acked(struct cursor_store *s, struct position p)
+{
+    if (position_compare(p, s->acks.mark_delete) > 0)
+        cursor_set_add(&s->fresh, p.ledger, p.entry, p.entry);
+}
+
+static void forget_passed(struct cursor_store *s, struct position before)
+{
+    if (position_compare(before, s->acks.mark_delete) >= 0)
+        return;
+    cursor_set_remove_upto(&s->fresh, s->acks.mark_delete);
+    cursor_set_remove_upto(&s->fresh_parts, s->acks.mark_delete);
+}
+
 void cursor_store_ack(struct cursor_store *s, const struct position *at, unsigned n)
 {
     struct position before = s->acks.mark_delete;
@@ -431,20 +449,39 @@ void cursor_store_ack(struct cursor_store *s, const struct position *at, unsigne
         if (!cursor_acks_one(&s->acks, at[i]))
             continue;
         any = true;
-        if (position_compare(at[i], s->acks.mark_delete) > 0)
-            cursor_set_add(&s->fresh, at[i].ledger, at[i].entry, at[i].entry);
+        note_acked(s, at[i]);
     }
-    if (position_compare(before, s->acks.mark_delete) < 0)
-        cursor_set_remove_upto(&s->fresh, s->acks.mark_delete);
+    forget_passed(s, before);
     if (any)
         changed(s);
 }
 
+bool cursor_store_ack_part(struct cursor_store *s, struct position at, const uint64_t *words,
+                           unsigned n)
+{
+    struct position before = s->acks.mark_delete;
+    enum cursor_parts_outcome outcome;
+
+    if (!takes(s))
+        return false;
+    outcome = cursor_acks_part(&s->acks, at, words, n);
+    if (outcome == PARTS_EMPTY)
+        note_acked(s, at);
+    else if (outcome == PARTS_KEPT)
+        cursor_set_add(&s->fresh_parts, at.ledger, at.entry, at.entry);
+    forget_passed(s, before);
+    if (outcome == PARTS_EMPTY || outcome == PARTS_KEPT)
+        changed(s);
+    return outcome != PARTS_FULL;
+}
+
 void cursor_store_ack_upto(struct cursor_store *s, struct position p)
 {
+    struct position before = s->acks.mark_delete;
+
     if (!takes(s) || !cursor_acks_upto(&s->acks, p))
         return;
-    cursor_set_remove_upto(&s->fresh, s->acks.mark_delete);
+    forget_passed(s, before);
     changed(s);
 }
 
@@ -454,6 +491,7 @@ void cursor_store_reset(struct cursor_store *s, struct position mark_delete)
         return;
     cursor_acks_reset(&s->acks, mark_delete);
     cursor_set_drop(&s->fresh);
+    cursor_set_drop(&s->fresh_parts);
     s->reset = true;
     changed(s);
 }

@@ -31,7 +31,8 @@
 #include "common/err.h"
 
 #define CURSOR_STORE_NO_LEDGER ((int64_t)-1)
-enum { CURSOR_STORE_INLINE_MAX = 1000 }; /* holes that a node may hold */
+/* Holes that a node may hold, and batches of which some is acknowledged, by their words. */
+enum { CURSOR_STORE_INLINE_MAX = 1000 };
 
 enum cursor_store_state {
     STORE_IDLE,
@@ -84,8 +85,9 @@ struct cursor_store {
     int64_t entries, roll_at; /* of current */
     int64_t snapshot;         /* its last complete one */
     uint64_t snapshot_bytes, delta_bytes;
-    struct cursor_set fresh; /* acknowledged since the last write, beyond the mark-delete */
-    bool reset;              /* since the last write */
+    struct cursor_set fresh;       /* acknowledged since the last write, beyond the mark-delete */
+    struct cursor_set fresh_parts; /* batches of which more was */
+    bool reset;                    /* since the last write */
     bool gathering, due;
     uint64_t seq, wanted; /* changes; and up to where somebody waits */
     uint64_t durable;
@@ -109,6 +111,9 @@ void cursor_store_drop(struct cursor_store *s);
 /* ---- commands ---- */
 
 void cursor_store_ack(struct cursor_store *s, const struct position *at, unsigned n);
+/* False: there is no room to remember it, or it comes too late. */
+bool cursor_store_ack_part(struct cursor_store *s, struct position at, const uint64_t *words,
+                           unsigned n);
 void cursor_store_ack_upto(struct cursor_store *s, struct position p);
 void cursor_store_reset(struct cursor_store *s, struct position mark_delete);
 /* Somebody waits for all until now: true when it is durable already. */

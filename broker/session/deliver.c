@@ -14,6 +14,8 @@ static struct slice front_of(const struct handle *h, const struct delivery *d,
     id.partition = h->partition;
     m.consumer_id = h->id;
     m.message_id = &id;
+    m.n_ack_set = item->n_left;
+    m.ack_set = item->left;
     m.has_redelivery_count = item->redeliveries > 0;
     m.redelivery_count = item->redeliveries;
     m.has_consumer_epoch = d->has_epoch;

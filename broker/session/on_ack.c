@@ -2,6 +2,9 @@
  *
  * They may come after the consumer was closed: then they mean nothing (clients.md 19), but
  * who waits for an answer gets one. */
+#include <string.h>
+
+#include "broker/broker.h"
 #include "broker/session/asks.h"
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
@@ -88,6 +91,39 @@ static bool is_partial(const Pulsar__Proto__MessageIdData *id)
     return false;
 }
 
+/* Which messages those are is kept, unless the settings say not to. */
+static bool is_kept(const struct session *s, const Pulsar__Proto__MessageIdData *id)
+{
+    return session_env(s)->conf->batch_index_acks && id->n_ack_set <= CURSOR_PART_WORDS &&
+           is_partial(id);
+}
+
+static void add_parts(const struct session *s, const Pulsar__Proto__CommandAck *ack,
+                      struct consumer_ask *a)
+{
+    size_t n = 0, words = 0;
+    uint64_t *at;
+
+    for (size_t i = 0; i < ack->n_message_id; i++) {
+        bool kept = is_kept(s, ack->message_id[i]);
+        n += kept;
+        words += kept ? ack->message_id[i]->n_ack_set : 0;
+    }
+    if (n == 0)
+        return;
+    a->parts = mem_alloc(n * sizeof(a->parts[0]) + words * sizeof(uint64_t));
+    at = (uint64_t *)(a->parts + n);
+    for (size_t i = 0; i < ack->n_message_id; i++) {
+        const Pulsar__Proto__MessageIdData *id = ack->message_id[i];
+        if (!is_kept(s, id))
+            continue;
+        memcpy(at, id->ack_set, id->n_ack_set * sizeof(uint64_t));
+        a->parts[a->n_parts++] =
+            (struct ask_part){.at = position_of(id), .n = (unsigned)id->n_ack_set, .words = at};
+        at += id->n_ack_set;
+    }
+}
+
 static struct consumer_ask *individual(const Pulsar__Proto__CommandAck *ack)
 {
     struct consumer_ask *a = ask_new(ASK_ACK, ack->n_message_id);
@@ -147,6 +183,7 @@ enum err on_ack(struct session *s, const struct command *c)
     struct consumer_ask *a = ack->ack_type == PULSAR__PROTO__COMMAND_ACK__ACK_TYPE__Cumulative
                                  ? cumulative(ack)
                                  : individual(ack);
+    add_parts(s, ack, a);
     a->wanted = ack->has_request_id;
     a->request = ack->request_id;
     topic_consumer_ask(k, a);
@@ -243,5 +280,5 @@ void session_answered(struct topic_consumer *c, struct consumer_ask *a)
     struct session_consumer *k = container_of(c, struct session_consumer, guest);
 
     answer(k->handle.session, &k->handle, a);
-    mem_free(a);
+    topic_consumer_ask_drop(&a);
 }

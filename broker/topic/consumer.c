@@ -43,26 +43,56 @@ static struct position at_most(struct position p, struct position end)
     return position_compare(p, end) < 0 ? p : end;
 }
 
+/* What its dispatcher counts is what is left now; false: there was no room for it. */
+static bool ack_part(struct subscription *s, const struct ask_part *p)
+{
+    if (!cursor_ack_part(s->cursor, p->at, p->words, p->n, NULL))
+        return false;
+    const struct cursor_part *left = cursor_part(s->cursor, p->at);
+    if (left)
+        s->feed.ops->acked_part(&s->feed, p->at, cursor_part_left(left, UINT32_MAX));
+    else
+        s->feed.ops->acked(&s->feed, &p->at, 1);
+    return true;
+}
+
+static enum err ack_parts(struct subscription *s, const struct consumer_ask *a)
+{
+    enum err err = ERR_OK;
+
+    for (unsigned i = 0; i < a->n_parts; i++)
+        if (!ack_part(s, &a->parts[i]))
+            err = ERR_BUSY;
+    return err;
+}
+
+static void refuse_upto(struct topic_consumer *c, struct consumer_ask *a)
+{
+    log_event(LOG_WARN, "ack.refused", F_STR("topic", c->guest.topic->name.full),
+              F_STR("subscription", c->subscription->name),
+              F_STR("why", "cumulative on a shared subscription"));
+    topic_consumer_answer(a, ERR_NOT_ALLOWED);
+}
+
 static void ack(struct topic_consumer *c, struct consumer_ask *a)
 {
     struct subscription *s = c->subscription;
-    struct cursor_ack_call *call = a->wanted ? &a->ack : NULL;
+    struct position end = managed_ledger_max_readable(c->guest.topic->ml);
+    enum err err;
 
     if (a->kind == ASK_ACK_UPTO && c->type != CONSUMER_EXCLUSIVE) {
-        log_event(LOG_WARN, "ack.refused", F_STR("topic", c->guest.topic->name.full),
-                  F_STR("subscription", s->name), F_STR("why", "cumulative on a shared one"));
-        topic_consumer_answer(a, ERR_NOT_ALLOWED);
+        refuse_upto(c, a);
         return;
     }
+    err = ack_parts(s, a);
     a->ack.done = acked;
     if (a->kind == ASK_ACK_UPTO)
-        cursor_ack_upto(s->cursor,
-                        at_most(a->at[0], managed_ledger_max_readable(c->guest.topic->ml)), call);
+        cursor_ack_upto(s->cursor, at_most(a->at[0], end), a->wanted && !err ? &a->ack : NULL);
     else
-        cursor_ack(s->cursor, a->at, a->n, call);
+        cursor_ack(s->cursor, a->at, a->n, a->wanted && !err ? &a->ack : NULL);
     s->feed.ops->acked(&s->feed, a->at, a->n);
-    if (!call)
-        topic_consumer_answer(a, ERR_OK);
+    if (!a->wanted || err)
+        topic_consumer_answer(a, err);
 }
 
 static void redeliver(struct topic_consumer *c, struct consumer_ask *a)
@@ -160,6 +190,13 @@ void topic_consumer_ask(struct topic_consumer *c, struct consumer_ask *a)
     loop_post(guest_back_loop(&c->guest), &a->task);
 }
 
+void topic_consumer_ask_drop(struct consumer_ask **a)
+{
+    mem_free((*a)->parts);
+    mem_free(*a);
+    *a = NULL;
+}
+
 /* ---- deliveries ---- */
 
 static void on_deliver(struct task *t)
@@ -185,6 +222,8 @@ void delivery_item_drop(struct delivery_item *item)
 {
     slice_drop(&item->magic);
     slice_drop(&item->body);
+    mem_free(item->left);
+    item->left = NULL;
 }
 
 static void count(struct topic_consumer *c, struct delivery *d)

@@ -21,6 +21,7 @@
 
 #include "broker/dispatch/shared.h"
 #include "broker/managed_ledger/cursor.h"
+#include "broker/managed_ledger/cursor_parts.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/topic/guest.h"
 
@@ -38,6 +39,15 @@ struct delivery_item {
     struct slice body;
     uint32_t messages; /* that are not acknowledged */
     uint32_t redeliveries;
+    unsigned n_left; /* words: which ones those are, when some of a batch are acknowledged */
+    int64_t *left;
+};
+
+/* Of the batch there, the messages that are not acknowledged. */
+struct ask_part {
+    struct position at;
+    unsigned n;
+    uint64_t *words;
 };
 
 struct delivery {
@@ -53,8 +63,8 @@ struct delivery {
 
 enum consumer_ask_kind {
     ASK_FLOW,        /* permits */
-    ASK_ACK,         /* at[0..n) */
-    ASK_ACK_UPTO,    /* at[0] */
+    ASK_ACK,         /* at[0..n), and parts */
+    ASK_ACK_UPTO,    /* at[0], and parts[0] behind it */
     ASK_REDELIVER,   /* at[0..n) of a Shared one; n 0: everything not acknowledged; epoch */
     ASK_UNSUBSCRIBE, /* force: other consumers are sent away, else it is busy */
     ASK_LAST_ID,     /* the topic's last message: answer in last, mark_delete */
@@ -80,6 +90,8 @@ struct consumer_ask {
     struct ml_cursor_call cursor_call;
     struct subscription *deleting;
     struct list_node node;
+    struct ask_part *parts; /* one block of memory with their words */
+    unsigned n_parts;
     unsigned n;
     struct position at[];
 };
@@ -107,6 +119,7 @@ struct topic_consumer {
 
 void topic_consumer_open(struct topic_consumer *c);
 void topic_consumer_ask(struct topic_consumer *c, struct consumer_ask *a);
+void topic_consumer_ask_drop(struct consumer_ask **a); /* once answered */
 void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d);
 
 /* ---- back ---- */

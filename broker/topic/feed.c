@@ -1,5 +1,7 @@
 #include "broker/topic/feed.h"
 
+#include <string.h>
+
 #include "broker/broker.h"
 #include "broker/topic/subscription.h"
 #include "common/crc32c.h"
@@ -64,6 +66,21 @@ static enum err look_into(const struct ml_entry *e, struct view *rest, struct fr
     return message_peek(frame->metadata, peek);
 }
 
+/* Of a batch that was partly acknowledged; with nothing left of it it is passed over. */
+static void look_up_part(struct feed *f, struct feed_cut *out)
+{
+    struct delivery_item *item = &out->item;
+    const struct cursor_part *part = cursor_part(feed_subscription(f)->cursor, item->at);
+
+    if (!part)
+        return;
+    item->messages = cursor_part_left(part, item->messages);
+    out->marker |= item->messages == 0;
+    item->n_left = part->n;
+    item->left = mem_alloc(part->n * sizeof(item->left[0]));
+    memcpy(item->left, part->words, part->n * sizeof(item->left[0]));
+}
+
 static void add_magic(struct delivery_item *item, struct view body)
 {
     uint8_t magic[FRAME_MAGIC_SIZE];
@@ -79,7 +96,6 @@ void feed_cut(struct feed *f, const struct ml_entry *e, struct feed_cut *out)
     struct frame frame;
     struct message_peek peek;
 
-    (void)f;
     *out = (struct feed_cut){.item = {.at = e->at, .messages = 1}};
     if (look_into(e, &rest, &frame, &peek)) {
         log_event(LOG_WARN, "entry.unreadable", F_I64("ledger", e->at.ledger),
@@ -89,6 +105,7 @@ void feed_cut(struct feed *f, const struct ml_entry *e, struct feed_cut *out)
     }
     item->messages = peek.num_messages > 0 ? (uint32_t)peek.num_messages : 1;
     out->marker = peek.has_marker;
+    look_up_part(f, out);
     if (peek.num_chunks > 1) {
         out->uuid = peek.uuid;
         out->last_chunk = peek.chunk_id == peek.num_chunks - 1;

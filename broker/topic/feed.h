@@ -64,7 +64,7 @@ const struct topics_env *feed_env(struct feed *f);
 
 struct feed_cut {
     struct delivery_item item;
-    bool marker;
+    bool marker;      /* not for a client: acknowledged at once */
     struct view uuid; /* of a chunk: borrows from the entry */
     bool last_chunk;
 };

@@ -37,7 +37,7 @@ static void comes_back(const struct segments *segments, const struct cursor_acks
     struct cursor_acks again;
     struct cursor_replay r;
     struct slice *parts;
-    unsigned n = cursor_delta_snapshot(-1, acks->mark_delete, &acks->beyond, &parts);
+    unsigned n = cursor_delta_snapshot(-1, acks, &parts);
 
     cursor_acks_init(&again, segments, POSITION_EARLIEST);
     cursor_replay_init(&r, &again);

@@ -388,6 +388,73 @@ def shared_ack_by_another(client, server):
     nothing_more(shared(client, "foreign"))
 
 
+def batch_of(client, topic, n):
+    """One entry with n messages."""
+    producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=n,
+                                      batching_max_publish_delay_ms=2000)
+    send_all(producer, [str(i).encode() for i in range(n)])
+    producer.close()
+
+
+def batch_index_acks(client, server):
+    """Of a batch only what was not acknowledged comes again: closed, nacked, after a crash."""
+    for kind in (pulsar.ConsumerType.Exclusive, SHARED):
+        topic = f"indexes-{kind}"
+        keep = {"consumer_type": kind, "batch_index_ack_enabled": True,
+                "negative_ack_redelivery_delay_ms": 100}
+        consumer = subscribe(client, topic, **keep)
+        batch_of(client, topic, 100)
+        got = receive_all(consumer, 100, ack=False)
+        for m in got[::3]:
+            consumer.acknowledge(m)
+        left = [m.data() for i, m in enumerate(got) if i % 3]
+        consumer.close()
+        consumer = subscribe(client, topic, **keep)
+        got = receive_all(consumer, len(left), ack=False)
+        assert [m.data() for m in got] == left
+        nothing_more(consumer, 200)
+        consumer.acknowledge(got[0])
+        time.sleep(0.5)
+        consumer.close()
+        server.kill()
+        server.start()
+        consumer = subscribe(client, topic, **keep)
+        got = receive_all(consumer, len(left) - 1, ack=False)
+        assert [m.data() for m in got] == left[1:]
+        for m in got:
+            consumer.acknowledge(m)
+        consumer.close()
+        nothing_more(subscribe(client, topic, **keep), 500)
+
+
+def batch_index_cumulative(client, server):
+    topic = "indexes-up-to"
+    consumer = subscribe(client, topic, batch_index_ack_enabled=True)
+    batch_of(client, topic, 10)
+    batch_of(client, topic, 10)
+    got = receive_all(consumer, 20, ack=False)
+    consumer.acknowledge_cumulative(got[13])
+    consumer.close()
+    consumer = subscribe(client, topic, batch_index_ack_enabled=True)
+    assert [m.data() for m in receive_all(consumer, 6)] == [str(i).encode() for i in range(4, 10)]
+    nothing_more(consumer)
+
+
+def unacked_limit(client, server):
+    """A consumer that acknowledges nothing gets no more than the limit, and the rest after half."""
+    producer = client.create_producer("limit", batching_enabled=False, block_if_queue_full=True)
+    consumer = shared(client, "limit", receiver_queue_size=100)
+    send_all(producer, [str(i).encode() for i in range(300)])
+    got = receive_all(consumer, 100, ack=False)
+    nothing_more(consumer)
+    for m in got[:40]:
+        consumer.acknowledge(m)
+    nothing_more(consumer)
+    for m in got[40:]:
+        consumer.acknowledge(m)
+    receive_all(consumer, 200)
+
+
 def shared_type_conflicts(client, server):
     first = shared(client, "types")
     refused(pulsar.ConsumerBusy, lambda: subscribe(client, "types"))
@@ -437,14 +504,18 @@ FEATURES = (plain, batched, each_compression, keys_and_properties, chunked_20_mi
             unsubscribe_and_close, two_subscriptions_each_get_all, refusals_are_answers,
             survives_kill_9, shared_round_robin, shared_batches_and_chunks, shared_priorities,
             shared_redelivery_counts, shared_redeliver_all, shared_consumer_goes,
-            shared_ack_by_another, shared_type_conflicts, a_million_of_1_kib)
+            shared_ack_by_another, shared_type_conflicts, batch_index_acks, batch_index_cumulative,
+            unacked_limit, a_million_of_1_kib)
+
+
+SETTINGS = {unacked_limit: {"args": ("--set", "maxUnackedMessagesPerConsumer=100")}}
 
 
 def main():
     cases = lgm.Cases()
     for feature in (f for f in FEATURES if ARGS.only in f.__name__):
         def one(folder, feature=feature):
-            server = lgm.Standalone(ARGS.build, folder).start()
+            server = lgm.Standalone(ARGS.build, folder, **SETTINGS.get(feature, {})).start()
             client = client_of(server)
             try:
                 feature(client, server)

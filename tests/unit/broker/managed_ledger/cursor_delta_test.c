@@ -77,7 +77,7 @@ START_TEST(a_snapshot_comes_back)
     cursor_acks_init(&b, &s, at(2, 7));
     for (int i = 0; i < _i; i++)
         ack_some(&a, &seed);
-    n = cursor_delta_snapshot(CURSOR_DELTA_NOWHERE, a.mark_delete, &a.beyond, &parts);
+    n = cursor_delta_snapshot(CURSOR_DELTA_NOWHERE, &a, &parts);
     ck_assert_uint_eq(n, 1);
     replay(&b, parts, n);
     same_acks(&a, &b);
@@ -100,7 +100,7 @@ START_TEST(changes_add_up)
     cursor_acks_init(&a, &s, at(0, -1));
     cursor_acks_init(&b, &s, at(0, -1));
     ack_some(&a, &seed);
-    ck_assert_uint_eq(cursor_delta_snapshot(-1, a.mark_delete, &a.beyond, &parts), 1);
+    ck_assert_uint_eq(cursor_delta_snapshot(-1, &a, &parts), 1);
     entries[0] = parts[0];
     mem_free(parts);
     for (unsigned i = 1; i <= 20; i++) {
@@ -113,7 +113,7 @@ START_TEST(changes_add_up)
                 cursor_set_add(&fresh, l, e, e);
         }
         cursor_set_remove_upto(&fresh, a.mark_delete);
-        entries[i] = cursor_delta_changes(0, reset, a.mark_delete, &fresh);
+        entries[i] = cursor_delta_changes(0, reset, a.mark_delete, &fresh, NULL, NULL);
         ck_assert_uint_gt(entries[i].len, 0);
         cursor_set_drop(&fresh);
     }
@@ -143,7 +143,7 @@ static void large_init(struct large *l)
     cursor_acks_init(&l->acks, &l->segments, at(9, -1));
     for (int64_t e = 1; e < 20 * 1000 * 1000; e += 16)
         cursor_set_add(&l->acks.beyond, 9, e, e);
-    l->n = cursor_delta_snapshot(-1, l->acks.mark_delete, &l->acks.beyond, &l->parts);
+    l->n = cursor_delta_snapshot(-1, &l->acks, &l->parts);
 }
 
 static void large_drop(struct large *l)
@@ -183,7 +183,7 @@ START_TEST(parts_out_of_order_are_refused)
     struct cursor_acks back;
     struct cursor_replay r;
     struct cursor_set none = {0};
-    struct slice changes = cursor_delta_changes(0, false, at(9, 3), &none);
+    struct slice changes = cursor_delta_changes(0, false, at(9, 3), &none, NULL, NULL);
 
     large_init(&l);
     cursor_acks_init(&back, &l.segments, at(9, -1));
@@ -213,7 +213,7 @@ static struct slice small_changes(void)
     cursor_set_add(&fresh, 1, 7, 7);
     cursor_set_add(&fresh, 1, 9, 400);
     cursor_set_add(&fresh, 3, 2, 2);
-    s = cursor_delta_changes(0, false, at(0, 3), &fresh);
+    s = cursor_delta_changes(0, false, at(0, 3), &fresh, NULL, NULL);
     cursor_set_drop(&fresh);
     return s;
 }
@@ -247,7 +247,7 @@ static struct slice small_snapshot(struct segments *s, bool bits)
     if (bits)
         for (int i = 0; i < 4; i++)
             cursor_acks_one(&acks, at(2, (int64_t)rng_below(&seed, PER_LEDGER)));
-    ck_assert_uint_eq(cursor_delta_snapshot(-1, acks.mark_delete, &acks.beyond, &parts), 1);
+    ck_assert_uint_eq(cursor_delta_snapshot(-1, &acks, &parts), 1);
     one = parts[0];
     mem_free(parts);
     cursor_acks_drop(&acks);
@@ -288,12 +288,12 @@ START_TEST(a_newer_writer_says_who_may_read)
 
     memcpy(later, changes.base, changes.len);
     later[changes.len] = 77; /* something that only newer ones know */
-    later[4] = 2;
+    later[4] = 3;
     ck_assert_int_eq(feed_after(&s, slice_view(snapshot), view_of(later, changes.len + 1)), ERR_OK);
-    later[5] = 2;
+    later[5] = 3;
     ck_assert_int_eq(feed_after(&s, slice_view(snapshot), view_of(later, changes.len + 1)),
                      ERR_UNSUPPORTED_VERSION);
-    later[5] = 3; /* older than its own oldest reader */
+    later[5] = 4; /* older than its own oldest reader */
     ck_assert_int_eq(feed_after(&s, slice_view(snapshot), view_of(later, changes.len + 1)),
                      ERR_MALFORMED);
     slice_drop(&snapshot);
@@ -306,21 +306,23 @@ END_TEST
 START_TEST(the_layout_is_as_documented)
 {
     static const uint8_t changes_bytes[] = {
-        'L', 'G', 'M', 'c', 1, 1, 1, 0, /* magic, version, oldest reader, kind, flags */
+        'L', 'G', 'M', 'c', 2, 1, 1, 0, /* magic, version, oldest reader, kind, flags */
         0,   0,   0,   0,   0, 0, 0, 0, /* the snapshot */
         0,   0,   0,   0,   0, 0, 0, 0, /* mark-delete */
         0,   0,   0,   0,   0, 0, 0, 3, /* */
         2,                              /* ledgers */
         0,   0,   0,   0,   0, 0, 0, 1, 2, 7, 0, 0, 0x87, 3, /* 7; 9 to 400 */
         0,   0,   0,   0,   0, 0, 0, 3, 1, 2, 0,             /* 2 */
+        0,                                                   /* parts of batches */
     };
     static const uint8_t snapshot_bytes[] = {
-        'L',  'G',  'M',  'c',  1,    1,    2,    0,    /* magic ... kind, flags */
+        'L',  'G',  'M',  'c',  2,    1,    2,    0,    /* magic ... kind, flags */
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* no snapshot before */
         0,    0,    0,    0,    0,    0,    0,    1,    /* part 0 of 1 */
         0,    0,    0,    0,    0,    0,    0,    0,    /* mark-delete (0,-1) */
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* */
         0,    0,    0,    0,                            /* ledgers */
+        0,                                              /* parts of batches */
     };
     struct segments s = four();
     struct slice changes = small_changes(), snapshot = small_snapshot(&s, false);
@@ -335,13 +337,166 @@ START_TEST(the_layout_is_as_documented)
 }
 END_TEST
 
+/* Version 1 had no parts of batches, and not their number either. */
+START_TEST(what_version_1_wrote_is_read)
+{
+    struct segments s = four();
+    struct slice snapshot = small_snapshot(&s, true), changes = small_changes();
+    uint8_t first[4096], second[4096];
+
+    memcpy(first, snapshot.base, snapshot.len);
+    memcpy(second, changes.base, changes.len);
+    first[4] = second[4] = 1;
+    ck_assert_int_eq(
+        feed_after(&s, view_of(first, snapshot.len - 1), view_of(second, changes.len - 1)), ERR_OK);
+    ck_assert_int_eq(feed_after(&s, view_of(first, snapshot.len - 1), view_of(second, changes.len)),
+                     ERR_MALFORMED);
+    slice_drop(&changes);
+    slice_drop(&snapshot);
+    segments_clear(&s);
+}
+END_TEST
+
+/* ---- parts of batches ------------------------------------------------------------------------ */
+
+static void same_part(const struct cursor_acks *a, struct position p, uint64_t first,
+                      uint64_t second)
+{
+    const struct cursor_part *part = cursor_parts_find(&a->parts, p);
+
+    ck_assert_ptr_nonnull(part);
+    ck_assert_uint_eq(part->n, second ? 2 : 1);
+    ck_assert_uint_eq(part->words[0], first);
+    if (second)
+        ck_assert_uint_eq(part->words[1], second);
+}
+
+static enum cursor_parts_outcome part_left(struct cursor_acks *a, struct position p, uint64_t first,
+                                           uint64_t second)
+{
+    return cursor_acks_part(a, p, (uint64_t[]){first, second}, 2);
+}
+
+START_TEST(parts_of_batches_come_back)
+{
+    struct segments s = four();
+    struct cursor_acks a, b;
+    struct cursor_set fresh = {0}, changed = {0};
+    struct slice entries[2], *parts;
+
+    cursor_acks_init(&a, &s, at(0, -1));
+    cursor_acks_init(&b, &s, at(0, -1));
+    ck_assert_int_eq(part_left(&a, at(1, 4), 6, 1), PARTS_KEPT);
+    ck_assert_int_eq(part_left(&a, at(2, 0), 1, 0), PARTS_KEPT);
+    ck_assert_int_eq(part_left(&a, at(2, 1), 15, 0), PARTS_KEPT);
+    ck_assert_uint_eq(cursor_delta_snapshot(-1, &a, &parts), 1);
+    entries[0] = parts[0];
+    mem_free(parts);
+    ck_assert_int_eq(part_left(&a, at(2, 1), 5, UINT64_MAX), PARTS_KEPT);
+    ck_assert_int_eq(part_left(&a, at(2, 1), 7, 0), PARTS_SAME);
+    ck_assert_int_eq(part_left(&a, at(3, 3), 0, UINT64_MAX), PARTS_KEPT);
+    ck_assert_int_eq(part_left(&a, at(2, 0), 2, 0), PARTS_EMPTY);
+    cursor_set_add(&fresh, 2, 0, 0);
+    cursor_set_add(&changed, 2, 0, 1);
+    cursor_set_add(&changed, 3, 3, 3);
+    entries[1] = cursor_delta_changes(0, false, a.mark_delete, &fresh, &a.parts, &changed);
+    replay(&b, entries, 2);
+    same_acks(&a, &b);
+    ck_assert_uint_eq(cursor_parts_count(&b.parts), 3);
+    same_part(&b, at(1, 4), 6, 1);
+    same_part(&b, at(2, 1), 5, 0);
+    same_part(&b, at(3, 3), 0, UINT64_MAX);
+    ck_assert(cursor_acks_has(&b, at(2, 0)));
+    slice_drop(&entries[0]);
+    slice_drop(&entries[1]);
+    cursor_set_drop(&fresh);
+    cursor_set_drop(&changed);
+    cursor_acks_drop(&a);
+    cursor_acks_drop(&b);
+    segments_clear(&s);
+}
+END_TEST
+
+START_TEST(parts_go_with_their_entries)
+{
+    struct segments s = four();
+    struct cursor_acks a;
+
+    cursor_acks_init(&a, &s, at(0, -1));
+    for (int64_t e = 0; e < 10; e++)
+        ck_assert_int_eq(part_left(&a, at(1, e), 6, 0), PARTS_KEPT);
+    ck_assert_int_eq(part_left(&a, at(9, 0), 6, 0), PARTS_SAME); /* there is no such entry */
+    ck_assert(cursor_acks_one(&a, at(1, 5)));
+    ck_assert_int_eq(part_left(&a, at(1, 5), 6, 0), PARTS_SAME);
+    ck_assert_uint_eq(cursor_parts_count(&a.parts), 9);
+    ck_assert(cursor_acks_upto(&a, at(1, 7)));
+    ck_assert_uint_eq(cursor_parts_count(&a.parts), 2);
+    ck_assert_int_eq(part_left(&a, at(1, 8), 0, 0), PARTS_EMPTY);
+    ck_assert_int_eq(a.mark_delete.entry, 8);
+    cursor_acks_reset(&a, at(0, 0));
+    ck_assert_uint_eq(cursor_parts_count(&a.parts), 0);
+    ck_assert_uint_eq(a.parts.words, 0);
+    cursor_acks_drop(&a);
+    segments_clear(&s);
+}
+END_TEST
+
+START_TEST(parts_have_a_limit)
+{
+    struct cursor_parts p = {0};
+    uint64_t words[CURSOR_PART_WORDS + 1];
+    int64_t e = 0;
+
+    memset(words, 0xff, sizeof words);
+    ck_assert_int_eq(cursor_parts_and(&p, at(1, 0), words, CURSOR_PART_WORDS + 1), PARTS_FULL);
+    while (cursor_parts_and(&p, at(1, e), words, CURSOR_PART_WORDS) == PARTS_KEPT)
+        e++;
+    ck_assert_int_eq(e, CURSOR_PARTS_WORDS / CURSOR_PART_WORDS);
+    ck_assert_uint_eq(cursor_part_left(cursor_parts_find(&p, at(1, 0)), 100), 100);
+    words[0] = 5;
+    ck_assert_int_eq(cursor_parts_and(&p, at(1, 0), words, 1), PARTS_KEPT);
+    ck_assert_uint_eq(cursor_part_left(cursor_parts_find(&p, at(1, 0)), 2), 1);
+    cursor_parts_drop(&p);
+    ck_assert_uint_eq(p.words, 0);
+}
+END_TEST
+
+START_TEST(parts_are_kept_in_pulsars_forms)
+{
+    struct segments s = four();
+    struct cursor_acks a, b;
+    ManagedLedger__ManagedCursorInfo empty, *r;
+
+    cursor_acks_init(&a, &s, at(0, -1));
+    cursor_acks_init(&b, &s, at(0, -1));
+    ck_assert_int_eq(part_left(&a, at(1, 4), 6, 1), PARTS_KEPT);
+    ck_assert(cursor_acks_one(&a, at(1, 6)));
+    managed_ledger__managed_cursor_info__init(&empty);
+    struct slice node = cursor_record_make(&empty, -1, a.mark_delete, &a);
+    ck_assert_int_eq(cursor_record_read(slice_view(node), &r), ERR_OK);
+    cursor_record_load(r, &b);
+    same_acks(&a, &b);
+    same_part(&b, at(1, 4), 6, 1);
+    struct slice form = cursor_position_write(&a, r);
+    cursor_acks_reset(&b, at(0, -1));
+    ck_assert_int_eq(cursor_position_read(slice_view(form), &b, r), ERR_OK);
+    same_part(&b, at(1, 4), 6, 1);
+    managed_ledger__managed_cursor_info__free_unpacked(r, NULL);
+    slice_drop(&node);
+    slice_drop(&form);
+    cursor_acks_drop(&a);
+    cursor_acks_drop(&b);
+    segments_clear(&s);
+}
+END_TEST
+
 START_TEST(too_many_changes_ask_for_a_snapshot)
 {
     struct cursor_set fresh = {0};
 
     for (int64_t e = 0; e < 300000; e += 2)
         cursor_set_add(&fresh, 1, e, e);
-    ck_assert_uint_eq(cursor_delta_changes(0, false, at(0, 0), &fresh).len, 0);
+    ck_assert_uint_eq(cursor_delta_changes(0, false, at(0, 0), &fresh, NULL, NULL).len, 0);
     cursor_set_drop(&fresh);
 }
 END_TEST
@@ -459,6 +614,11 @@ int main(void)
                                     SUITE_CASE(a_newer_writer_says_who_may_read),
                                     SUITE_CASE(the_layout_is_as_documented),
                                     SUITE_CASE(too_many_changes_ask_for_a_snapshot),
+                                    SUITE_CASE(what_version_1_wrote_is_read),
+                                    SUITE_CASE(parts_of_batches_come_back),
+                                    SUITE_CASE(parts_go_with_their_entries),
+                                    SUITE_CASE(parts_have_a_limit),
+                                    SUITE_CASE(parts_are_kept_in_pulsars_forms),
                                     SUITE_CASE(the_node_and_position_info_come_back),
                                     SUITE_CASE(very_many_holes_become_words),
                                     SUITE_CASE(a_log_of_a_newer_pulsar_is_refused),

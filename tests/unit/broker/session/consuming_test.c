@@ -114,7 +114,7 @@ END_TEST
 
 START_TEST(a_partial_batch_is_not_acknowledged)
 {
-    int64_t left[] = {2};
+    int64_t left[] = {1};
 
     begin();
     publish_some(TOPIC, 2);
