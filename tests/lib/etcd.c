@@ -244,13 +244,23 @@ bool test_etcd_start(struct test_etcd *t, unsigned nodes, const struct test_etcd
     return true;
 }
 
-void test_etcd_kill(struct test_etcd *t, unsigned i)
+static void end_with(struct test_etcd *t, unsigned i, int signal_number)
 {
     if (!t->at[i].pid)
         return;
-    kill(t->at[i].pid, SIGKILL);
+    kill(t->at[i].pid, signal_number);
     waitpid(t->at[i].pid, NULL, 0);
     t->at[i].pid = 0;
+}
+
+void test_etcd_kill(struct test_etcd *t, unsigned i)
+{
+    end_with(t, i, SIGKILL);
+}
+
+void test_etcd_terminate(struct test_etcd *t, unsigned i)
+{
+    end_with(t, i, SIGTERM);
 }
 
 void test_etcd_freeze(const struct test_etcd *t, unsigned i)
