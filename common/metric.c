@@ -13,16 +13,26 @@
 /* Bucket i holds what took at most 2^i us. */
 static unsigned bucket_of(uint64_t us)
 {
-    unsigned i = 0;
-    while (i < HISTOGRAM_BUCKETS && ((uint64_t)1 << i) < us)
-        i++;
-    return i;
+    const unsigned i = us <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(us - 1);
+    return i < HISTOGRAM_BUCKETS ? i : HISTOGRAM_BUCKETS;
 }
 
 void histogram_note(struct histogram *h, uint64_t us)
 {
     atomic_fetch_add_explicit(&h->bucket[bucket_of(us)], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&h->sum_us, us, memory_order_relaxed);
+}
+
+static void add_mine(_Atomic uint64_t *to, uint64_t by)
+{
+    const uint64_t now = atomic_load_explicit(to, memory_order_relaxed);
+    atomic_store_explicit(to, now + by, memory_order_relaxed);
+}
+
+void histogram_note_mine(struct histogram *h, uint64_t us)
+{
+    add_mine(&h->bucket[bucket_of(us)], 1);
+    add_mine(&h->sum_us, us);
 }
 
 /* A copy: the buckets move on while they are read. */
@@ -220,22 +230,21 @@ static double estimate_us(const uint64_t bucket[HISTOGRAM_BUCKETS + 1], uint64_t
     return 0;
 }
 
-static void add_summary(struct text *t, const char *name, const struct histogram *h,
-                        const char *success)
+void summary_lines(struct text *t, const char *name, const struct histogram *h, const char *labels)
 {
     static const char *const quantiles[] = {"0.5",   "0.75",   "0.95", "0.99",
                                             "0.999", "0.9999", "1.0"};
     uint64_t bucket[HISTOGRAM_BUCKETS + 1];
     const uint64_t total = read_buckets(h, bucket);
     for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
-        text_add(t, "%s{success=\"%s\",quantile=\"%s\"} ", name, success, quantiles[i]);
+        text_add(t, "%s{%s,quantile=\"%s\"} ", name, labels, quantiles[i]);
         if (total == 0)
             text_add(t, "NaN\n");
         else
             text_add(t, "%.9g\n", estimate_us(bucket, total, strtod(quantiles[i], NULL)) / 1e3);
     }
-    text_add(t, "%s_count{success=\"%s\"} %" PRIu64 "\n", name, success, total);
-    text_add(t, "%s_sum{success=\"%s\"} %.9g\n", name, success, (double)sum_of(h) / 1e3);
+    text_add(t, "%s_count{%s} %" PRIu64 "\n", name, labels, total);
+    text_add(t, "%s_sum{%s} %.9g\n", name, labels, (double)sum_of(h) / 1e3);
 }
 
 void summary_render(struct text *t, const char *name, const char *help,
@@ -243,6 +252,6 @@ void summary_render(struct text *t, const char *name, const char *help,
 {
     static const struct histogram none;
     metric_head(t, name, "summary", help);
-    add_summary(t, name, failed ? failed : &none, "false");
-    add_summary(t, name, good, "true");
+    summary_lines(t, name, failed ? failed : &none, "success=\"false\"");
+    summary_lines(t, name, good, "success=\"true\"");
 }

@@ -51,6 +51,7 @@ static inline int64_t metric_get(const struct metric *m)
 }
 
 void histogram_note(struct histogram *h, uint64_t us);
+void histogram_note_mine(struct histogram *h, uint64_t us); /* one thread only notes, any reads */
 void histogram_merge(struct histogram *into, const struct histogram *more);
 uint64_t histogram_quantile(const struct histogram *h, double q); /* us: the bucket's upper bound */
 
@@ -74,6 +75,8 @@ void histogram_render(struct text *t, const char *name, const char *help,
 /* The same without a head, in units of `unit_us`: 1e6 for seconds, 1e3 for ms. */
 void histogram_lines(struct text *t, const char *name, const struct histogram *h,
                      const char *labels, double unit_us);
+/* Quantiles in ms, without a head. */
+void summary_lines(struct text *t, const char *name, const struct histogram *h, const char *labels);
 /* Times of an operation as BookKeeper prints them: quantiles in ms, failures apart (NULL: there
  * are none). */
 void summary_render(struct text *t, const char *name, const char *help,
