@@ -253,6 +253,16 @@ int64_t cursor_backlog(const struct cursor *c)
     return cursor_acks_backlog(&c->store.acks);
 }
 
+void cursor_set_user(struct cursor *c, void *user)
+{
+    c->user = user;
+}
+
+void *cursor_user(const struct cursor *c)
+{
+    return c->user;
+}
+
 uint64_t cursor_holes(const struct cursor *c)
 {
     return cursor_acks_holes(&c->store.acks);

@@ -60,6 +60,10 @@ struct position cursor_next_unacked(const struct cursor *c, struct position p);
 int64_t cursor_backlog(const struct cursor *c); /* entries not acknowledged, exact */
 uint64_t cursor_holes(const struct cursor *c);  /* acknowledged ranges beyond the mark-delete */
 
+/* Whatever who looks at all cursors wants to find there again; nothing here uses it. */
+void cursor_set_user(struct cursor *c, void *user);
+void *cursor_user(const struct cursor *c);
+
 /* ---- for the managed ledger ------------------------------------------------------------------ */
 
 struct cursor_env {

@@ -26,6 +26,7 @@ struct cursor_wait {
 };
 
 struct cursor {
+    void *user; /* not ours */
     struct cursor_env *env;
     struct loop *home;
     struct ledger_client *ledgers;

@@ -18,6 +18,7 @@ struct entry_cache {
     struct list_node oldest;
     struct cached **buckets;
     size_t n_buckets, n; /* a power of two */
+    uint64_t hits, misses, evictions;
 };
 
 enum { FIRST_BUCKETS = 256 };
@@ -118,7 +119,7 @@ void entry_cache_put(struct entry_cache *c, struct position at, const struct cha
     c->bytes += one->bytes;
     if (++c->n > c->n_buckets)
         grow(c);
-    while (c->bytes > c->limit)
+    for (; c->bytes > c->limit; c->evictions++)
         evict(c, list_entry(c->oldest.next, struct cached, age));
 }
 
@@ -131,12 +132,22 @@ bool entry_cache_get(struct entry_cache *c, struct position at, struct slice *ou
 {
     const struct cached *one = *place_of(c, at);
 
-    if (one)
+    if (one) {
         *out = slice_share(one->payload);
+        c->hits++;
+    } else {
+        c->misses++;
+    }
     return one != NULL;
 }
 
 size_t entry_cache_bytes(const struct entry_cache *c)
 {
     return c->bytes;
+}
+
+struct entry_cache_counts entry_cache_counts(const struct entry_cache *c)
+{
+    return (struct entry_cache_counts){
+        .entries = c->n, .hits = c->hits, .misses = c->misses, .evictions = c->evictions};
 }

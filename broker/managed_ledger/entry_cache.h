@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "broker/managed_ledger/position.h"
 #include "common/buf.h"
@@ -27,5 +28,11 @@ void entry_cache_put(struct entry_cache *c, struct position at, const struct cha
 bool entry_cache_has(const struct entry_cache *c, struct position at);
 bool entry_cache_get(struct entry_cache *c, struct position at, struct slice *out); /* shares */
 size_t entry_cache_bytes(const struct entry_cache *c);
+
+struct entry_cache_counts {
+    uint64_t entries;                 /* now */
+    uint64_t hits, misses, evictions; /* so far; of entry_cache_get() */
+};
+struct entry_cache_counts entry_cache_counts(const struct entry_cache *c);
 
 #endif

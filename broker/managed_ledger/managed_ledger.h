@@ -57,6 +57,13 @@ struct ml_env *ml_env_new(struct loop *home, struct ledger_client *ledgers, stru
                           const struct ml_conf *conf); /* gives; conf is copied */
 void ml_env_drop(struct ml_env **e);                   /* after all its managed ledgers */
 
+struct ml_figures {
+    uint64_t count; /* managed ledgers */
+    uint64_t cache_bytes, cache_entries;
+    uint64_t cache_hits, cache_misses, cache_evictions; /* so far */
+};
+void ml_env_figures(const struct ml_env *e, struct ml_figures *out);
+
 /* Whom to tell. */
 struct ml_owner {
     void (*grew)(struct ml_owner *o);                 /* max_readable has moved */
@@ -164,6 +171,7 @@ struct ml_cursor_call {
 };
 struct cursor *managed_ledger_cursor(const struct managed_ledger *m,
                                      const char *name); /* or NULL */
+unsigned managed_ledger_n_cursors(const struct managed_ledger *m);
 /* Calls each() for every durable cursor. */
 void managed_ledger_cursors(const struct managed_ledger *m,
                             void (*each)(void *ctx, struct cursor *c), void *ctx);

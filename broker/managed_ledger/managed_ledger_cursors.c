@@ -81,6 +81,11 @@ struct cursor *managed_ledger_cursor(const struct managed_ledger *m, const char 
     return i < m->n_cursors ? m->cursors[i] : NULL;
 }
 
+unsigned managed_ledger_n_cursors(const struct managed_ledger *m)
+{
+    return m->n_cursors;
+}
+
 void managed_ledger_cursors(const struct managed_ledger *m,
                             void (*each)(void *ctx, struct cursor *c), void *ctx)
 {

@@ -16,6 +16,7 @@ struct managed_ledger *ml_new(struct ml_env *e, const char *name, struct ml_owne
     m->owner = owner;
     m->name = mem_string(name);
     list_push_back(&e->all, &m->in_env);
+    e->n++;
     list_init(&m->answered);
     list_init(&m->reads);
     list_init(&m->sources);
@@ -29,6 +30,7 @@ void ml_free(struct managed_ledger *m)
 {
     assert(m->n_cursors == 0 && list_empty(&m->reads));
     list_remove(&m->in_env);
+    m->env->n--;
     if (m->record)
         managed_ledger__managed_ledger_info__free_unpacked(m->record, NULL);
     if (m->current)

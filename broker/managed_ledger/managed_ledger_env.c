@@ -108,6 +108,20 @@ struct ml_env *ml_env_new(struct loop *home, struct ledger_client *ledgers, stru
     return e;
 }
 
+void ml_env_figures(const struct ml_env *e, struct ml_figures *out)
+{
+    const struct entry_cache_counts c = entry_cache_counts(e->cache);
+
+    *out = (struct ml_figures){
+        .count = e->n,
+        .cache_bytes = entry_cache_bytes(e->cache),
+        .cache_entries = c.entries,
+        .cache_hits = c.hits,
+        .cache_misses = c.misses,
+        .cache_evictions = c.evictions,
+    };
+}
+
 void ml_env_drop(struct ml_env **env)
 {
     struct ml_env *e = *env;

@@ -33,6 +33,7 @@ struct ml_env {
     struct ml_conf conf;
     struct entry_cache *cache;
     struct list_node all;       /* struct managed_ledger.in_env */
+    unsigned n;                 /* in it */
     struct list_node deletions; /* under way */
     struct bookies_watch watch;
     struct timer look;     /* age of ledgers, retention, idle sources */
