@@ -8,11 +8,9 @@ static const struct metric_def defs[] = {
 
 void broker_metrics_render(const struct broker_metrics *m, const char *cluster, struct text *into)
 {
-    struct text label = {0};
-
-    text_add(&label, "cluster=\"%s\"", cluster);
-    metric_render(into, defs, sizeof(defs) / sizeof(defs[0]), m, label.at);
-    text_add(into, "# TYPE pulsar_version_info gauge\npulsar_version_info{%s,version=\"%s\"} 1\n",
-             label.at, LGM_VERSION);
-    text_drop(&label);
+    metric_render(into, defs, sizeof(defs) / sizeof(defs[0]), m, cluster);
+    metric_head(into, "pulsar_topic_load_times", "summary", "ms to load a topic");
+    summary_lines(into, "pulsar_topic_load_times", &m->load_us, cluster);
+    metric_head(into, "pulsar_version_info", "gauge", "1, and the version as a label");
+    text_add(into, "pulsar_version_info{%s,version=\"%s\"} 1\n", cluster, LGM_VERSION);
 }

@@ -9,9 +9,11 @@ struct broker_metrics {
 #define X(member, name, kind, help) struct metric member;
 #include "broker/metrics.def"
 #undef X
+    struct histogram load_us; /* of a topic */
     struct log_limit slow_lines;
 };
 
+/* cluster: the label, `cluster="c"`. */
 void broker_metrics_render(const struct broker_metrics *m, const char *cluster, struct text *into);
 
 #endif

@@ -75,6 +75,7 @@ enum err admin_open(struct admin **out, const struct admin_env *env)
                              .body_max = BODY_MAX};
 
     a->env = *env;
+    list_init(&a->scrapes);
     a->under_way = 1; /* being open */
     enum err err = http_open(&a->http, env->home, &conf, on_request, a);
     if (err) {

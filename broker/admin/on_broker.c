@@ -20,13 +20,3 @@ void on_version(struct admin *a, struct http_request *r, const struct segments_o
     (void)a, (void)p;
     http_reply_text(r, 200, LGM_VERSION);
 }
-
-void on_metrics(struct admin *a, struct http_request *r, const struct segments_of_path *p)
-{
-    struct text t = {0};
-
-    (void)p;
-    broker_metrics_render(a->env.metrics, a->env.conf->cluster, &t);
-    http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", view_of(t.at, t.len));
-    text_drop(&t);
-}

@@ -6,11 +6,15 @@
 
 #include "broker/admin/admin.h"
 #include "common/http.h"
+#include "common/list.h"
 
 struct admin {
     struct admin_env env;
     struct http_server *http;
     unsigned under_way;
+    bool scraping;            /* metrics are being sent */
+    struct list_node scrapes; /* those that wait for that */
+    unsigned n_scrapes;
     void (*closed)(void *ctx); /* NULL: it is open */
     void *closed_ctx;
 };

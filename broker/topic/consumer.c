@@ -2,7 +2,6 @@
 
 #include <assert.h>
 
-#include "broker/metrics.h"
 #include "broker/topic/subscription.h"
 #include "common/log.h"
 #include "proto/message.h"
@@ -228,13 +227,14 @@ void delivery_item_drop(struct delivery_item *item)
 
 static void count(struct topic_consumer *c, struct delivery *d)
 {
-    struct broker_metrics *m = topics_env_of(c->guest.topics)->metrics;
+    uint64_t messages = 0;
 
     for (unsigned i = 0; i < d->n; i++) {
-        metric_add(&m->out_messages, d->item[i].messages);
+        messages += d->item[i].messages;
         d->bytes += d->item[i].body.len;
     }
-    metric_add(&m->out_bytes, (int64_t)d->bytes);
+    traffic_note(&c->guest.topic->stats.out, messages, d->bytes);
+    traffic_note(&c->subscription->out, messages, d->bytes);
     topics_delivering(c->guest.topics, d->bytes);
 }
 

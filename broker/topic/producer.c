@@ -6,6 +6,7 @@
 #include "broker/broker.h"
 #include "broker/metrics.h"
 #include "broker/topic/topic.h"
+#include "broker/topic/topics_stats.h"
 
 static const struct topic_producer_front *front_of(const struct topic_producer *p)
 {
@@ -27,10 +28,13 @@ static void give_back(struct publish *m, enum err err)
     loop_post(m->producer->guest.front, &m->task);
 }
 
-static void count(const struct topics_env *env, const struct publish *m)
+static void count(const struct topic_producer *p, const struct publish *m)
 {
-    metric_add(&env->metrics->in_messages, m->add.messages);
-    metric_add(&env->metrics->in_bytes, (int64_t)chain_len(&m->add.payload));
+    const uint64_t now = loop_now(guest_back_loop(&p->guest));
+    const uint64_t us = now > m->came_us ? now - m->came_us : 0; /* clocks may be a round apart */
+
+    topic_stats_stored(&p->guest.topic->stats, m->add.messages, chain_len(&m->add.payload), us);
+    histogram_note_mine(&topics_stats_of(p->guest.topics)->publish_us, us);
 }
 
 static bool go_on(struct topics_held *h);
@@ -48,7 +52,7 @@ static void added(struct ml_add *a, enum err err, struct position at, uint64_t i
     if (err)
         topic_fail(g->topic, err);
     else
-        count(topics_env_of(g->topics), m);
+        count(p, m);
     give_back(m, err);
     guest_lets_go(g);
 }

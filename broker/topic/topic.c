@@ -216,6 +216,8 @@ static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger
     topic_policies_apply(t);
     metric_add(&env_of(t)->metrics->topic_loads, -1);
     metric_add(&env_of(t)->metrics->topics, 1);
+    t->stats.ticked_us = loop_now(env_of(t)->home);
+    histogram_note(&env_of(t)->metrics->load_us, t->stats.ticked_us - t->load_us);
     log_event(LOG_INFO, "topic.loaded", F_STR("topic", t->name.full));
     flight_note("topic.loaded", 0, 0);
     tell_waiting(t, ERR_OK, "", true);
@@ -280,6 +282,7 @@ void topic_load(struct topic *t, bool create)
 {
     t->create = create;
     metric_add(&env_of(t)->metrics->topic_loads, 1);
+    t->load_us = loop_now(env_of(t)->home);
     t->ask_owner = (struct ownership_call){.home = env_of(t)->home, .done = owner_came};
     ownership_find(env_of(t)->ownership, t->name.full, &t->ask_owner);
 }

@@ -18,6 +18,7 @@
 #include "broker/cluster/ownership.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/policy/topic_facts.h"
+#include "broker/topic/topic_stats.h"
 #include "broker/topic/topics.h"
 #include "common/list.h"
 #include "metadata/paths.h"
@@ -42,6 +43,8 @@ struct topic {
     unsigned guests;                /* that point here */
     unsigned inside;                /* of them, admitted and not closed */
     unsigned under_way;             /* of our own: cursors being made or deleted */
+    struct topic_stats stats;
+    uint64_t load_us; /* when loading began */
 
     /* what its namespace says of it */
     struct ns_policies policies;

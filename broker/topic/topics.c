@@ -7,6 +7,7 @@
 #include "broker/cluster/ranges.h"
 #include "broker/metrics.h"
 #include "broker/topic/topic.h"
+#include "broker/topic/topics_stats.h"
 
 struct topics {
     struct topics_env env;
@@ -18,6 +19,9 @@ struct topics {
     struct round_end release;
 
     size_t delivering; /* bytes on their way to connections */
+
+    struct list_node walks;
+    struct topics_stats stats;
 
     bool closing;
     void (*closed)(void *ctx);
@@ -99,6 +103,52 @@ void topics_get(struct topics *t, struct topics_call *c)
         list_push_back(&topic->waiting, &c->node);
 }
 
+/* ---- looking at all of them ---- */
+
+enum { WALK_STEP = 64 };
+
+/* A topic that goes is no longer the next one. */
+static void walks_pass(struct topics *t, const struct topic *gone)
+{
+    list_each(&t->walks, n)
+    {
+        struct topics_walk *w = list_entry(n, struct topics_walk, node);
+        if (w->next == gone)
+            w->next = gone->hh.next;
+    }
+}
+
+static void walk_on(struct timer *timer)
+{
+    struct topics_walk *w = container_of(timer, struct topics_walk, step);
+
+    for (unsigned i = 0; w->next && i < WALK_STEP; i++) {
+        struct topic *one = w->next;
+        w->next = one->hh.next;
+        w->visit(w, one);
+    }
+    if (w->next) {
+        loop_after(w->topics->env.home, &w->step, 0); /* in another round */
+        return;
+    }
+    list_remove(&w->node);
+    w->over(w);
+}
+
+void topics_walk(struct topics *t, struct topics_walk *w)
+{
+    w->topics = t;
+    w->next = t->by_name;
+    w->step = (struct timer){.run = walk_on};
+    list_push_back(&t->walks, &w->node);
+    walk_on(&w->step);
+}
+
+struct topics_stats *topics_stats_of(struct topics *t)
+{
+    return &t->stats;
+}
+
 /* ---- the end of topics ---- */
 
 static void tell_if_closed(struct topics *t)
@@ -122,6 +172,7 @@ void topics_gone(struct topics *t, struct topic *gone)
 {
     struct list_node waiting, unloads;
 
+    walks_pass(t, gone);
     HASH_DEL(t->by_name, gone);
     move_all(&gone->waiting, &waiting);
     move_all(&gone->unloads, &unloads);
@@ -256,6 +307,8 @@ struct topics *topics_new(const struct topics_env *env)
     t->release.run = release;
     policies_listen(env->policies, policies_changed, t);
     list_init(&t->held);
+    list_init(&t->walks);
+    topics_stats_start(&t->stats, t);
     return t;
 }
 
@@ -264,6 +317,9 @@ void topics_drop(struct topics **t)
     if (!*t)
         return;
     assert(!(*t)->by_name);
+    topics_stats_stop(&(*t)->stats);
+    list_each(&(*t)->walks, n)
+        loop_cancel((*t)->env.home, &list_entry(n, struct topics_walk, node)->step);
     mem_free(*t);
     *t = NULL;
 }

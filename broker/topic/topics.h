@@ -33,6 +33,7 @@ struct ownership;
 struct policies;
 struct topic;
 struct topics;
+struct topics_stats;
 
 /* What topics are made with; everything in it outlives them. */
 struct topics_env {
@@ -98,6 +99,21 @@ void topics_hold(struct topics *t, struct topics_held *h); /* until list_remove(
 void topics_delivering(struct topics *t, size_t bytes);
 void topics_delivered(struct topics *t, size_t bytes);
 bool topics_delivers_much(const struct topics *t); /* more than it should: in small steps now */
+
+/* ---- looking at all of them ---- */
+
+/* visit() for each topic that is there while the walk passes, in whatever state it is; then over().
+ * A few a round, so that the loop does not stand still; the first in the caller's stack. */
+struct topics_walk {
+    void (*visit)(struct topics_walk *w, struct topic *t);
+    void (*over)(struct topics_walk *w); /* the walk is the caller's again */
+    struct topics *topics;               /* private, as the rest */
+    struct topic *next;
+    struct timer step;
+    struct list_node node;
+};
+void topics_walk(struct topics *t, struct topics_walk *w);
+struct topics_stats *topics_stats_of(struct topics *t);
 
 /* ---- for topic.c ---- */
 void topics_gone(struct topics *t, struct topic *gone); /* takes it */

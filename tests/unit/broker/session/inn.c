@@ -106,22 +106,40 @@ void inn_drop(struct inn **ip)
     *ip = NULL;
 }
 
+/* Puts the chunks of a body together, if it came in such. */
+static void unchunk(char *answer)
+{
+    char *body = strstr(answer, "\r\n\r\n");
+
+    if (!body || !strstr(answer, "Transfer-Encoding: chunked"))
+        return;
+    char *to = body += 4;
+    for (size_t n; (n = strtoul(body, &body, 16)) > 0; body += n + 2) {
+        body += 2;
+        memmove(to, body, n);
+        to += n;
+    }
+    *to = '\0';
+}
+
 char *inn_get(const struct inn *i, const char *path)
 {
     char *request = mem_format("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
     int fd = raw_socket(broker_web_port(i->broker));
-    char *got = NULL;
-    size_t len = 0;
+    size_t len = 0, room = 65536;
+    char *got = mem_alloc(room);
     ssize_t n;
 
     ck_assert_int_eq(write(fd, request, strlen(request)), (ssize_t)strlen(request));
     do {
-        got = mem_resize(got, len + 4097);
-        n = read(fd, got + len, 4096);
+        if (room - len < 32768)
+            got = mem_resize(got, room *= 2);
+        n = read(fd, got + len, room - len - 1);
         len += n > 0 ? (size_t)n : 0;
     } while (n > 0);
     got[len] = '\0';
     close(fd);
+    unchunk(got);
     mem_free(request);
     return got;
 }
