@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,11 @@ class Load:
         lgm.wait_until(lambda: os.path.exists(self.log) and self.lines() > 10, 30,
                        "first acknowledgements")
         self.consumer = self.spawn("verify", "consume", topic, "--log", self.log, "--idle", "90")
+        lgm.wait_until(self.is_consumed, 30, "the consumer is in")
+
+    def is_consumed(self):
+        pages = [b.http("/metrics")[1] for b in self.cluster.brokers]
+        return any(re.search(r"^pulsar_broker_consumers_count{.*} [1-9]", page, re.M) for page in pages)
 
     def spawn(self, *words):
         return subprocess.Popen([self.cluster.lgm, *words, "--url", self.url], text=True,
