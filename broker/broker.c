@@ -264,6 +264,7 @@ static void doors_open(void *ctx)
         .meta = b->meta,
         .ownership = b->ownership,
         .topics = &b->topics,
+        .self = &b->urls,
         .authorizer = b->authorizer,
         .metrics = &b->metrics,
     };

@@ -90,7 +90,7 @@ static enum err put_tenant(struct metadata *m, const char *tenant, const char *c
 }
 
 /* Equal shares of the 32-bit hash; the last boundary is closed. */
-static struct json_object *bundles_of(uint32_t n)
+struct json_object *cluster_bundles(uint32_t n)
 {
     struct json_object *bundles = json_object_new_object(), *list = json_object_new_array();
     uint64_t share = (UINT64_C(1) << 32) / n;
@@ -115,7 +115,7 @@ static struct json_object *policies_of(const char *cluster, uint32_t n)
     json_object_object_add(auth, "subscription_auth_roles", json_object_new_object());
     json_object_object_add(o, "auth_policies", auth);
     json_object_object_add(o, "replication_clusters", list_of(cluster));
-    json_object_object_add(o, "bundles", bundles_of(n));
+    json_object_object_add(o, "bundles", cluster_bundles(n));
     json_object_object_add(o, "deleted", json_object_new_boolean(false));
     return o;
 }
@@ -128,7 +128,7 @@ static enum err put_namespace(struct metadata *m, const char *tenant, const char
 
     TRY(path_local_policies(tenant, ns, key));
     local = json_object_new_object();
-    json_object_object_add(local, "bundles", bundles_of(BUNDLES));
+    json_object_object_add(local, "bundles", cluster_bundles(BUNDLES));
     TRY(put_json(m, key, local));
     TRY(path_namespace(tenant, ns, key));
     return put_json(m, key, policies_of(cluster, BUNDLES));

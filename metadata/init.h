@@ -11,6 +11,8 @@
 
 #include "metadata/metadata.h"
 
+struct json_object;
+
 struct cluster_urls {
     const char *web_service, *web_service_tls, *broker_service, *broker_service_tls;
 };
@@ -20,5 +22,8 @@ MUST_CHECK enum err cluster_init(struct metadata *m, const char *cluster,
 /* Was it?  Gives the instance id; ERR_NOT_READY with the log event "cluster.not_initialized"
  * that says what to run. */
 MUST_CHECK enum err cluster_check(struct metadata *m, const char *cluster, char **instance_id);
+
+/* {"boundaries":[...],"numBundles":n}: equal shares of the hash of names.  Gives. */
+struct json_object *cluster_bundles(uint32_t n);
 
 #endif

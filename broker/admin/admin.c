@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "broker/admin/routes.h"
+#include "broker/admin/health.h"
+#include "broker/admin/jobs.h"
 #include "broker/broker.h"
 #include "common/mem.h"
 
@@ -10,12 +11,31 @@ enum { BODY_MAX = 1024 * 1024 };
 
 static const struct {
     const char *method, *path;
-    route_fn *handle;
+    route_fn *handle; /* at once, */
+    job_fn *job;      /* or by a clerk */
     enum action action;
 } routes[] = {
-#define X(method, path, handler, action) {method, path, handler, action},
+#define X(method, path, handler, action) {method, path, handler, NULL, action},
 #include "broker/admin/routes.def"
 #undef X
+#define X(method, path, handler, action) {method, path, NULL, handler, action},
+#include "broker/admin/jobs.def"
+#undef X
+};
+
+/* What is not there at all, and why. */
+static const struct {
+    const char *prefix;
+    int status;
+    const char *why;
+} absent[] = {
+    {"/admin/v2/non-persistent/", 405, "non-persistent topics are not supported yet"},
+    {"/admin/v2/schemas/", 501, "schemas are not supported yet"},
+    {"/admin/v2/resource-quotas", 501, "resource quotas are not supported"},
+    {"/admin/v2/resourcegroups", 501, "resource groups are not supported yet"},
+    {"/admin/v2/broker-stats", 501, "the broker's figures are at /metrics"},
+    {"/admin/v2/worker", 501, "functions are not supported"},
+    {"/admin/v3/", 501, "functions, connectors, packages and transactions are not supported"},
 };
 
 enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
@@ -23,15 +43,21 @@ enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
 /* What a route is about: a topic when it names one, or a namespace. */
 static char *resource_of(const struct segments_of_path *p)
 {
-    if (p->n == 3)
+    bool domain = p->n > 0 &&
+                  (strcmp(p->at[0], "persistent") == 0 || strcmp(p->at[0], "non-persistent") == 0);
+
+    if (!domain && p->n >= 2)
         return mem_format("%s/%s", p->at[0], p->at[1]);
+    if (!domain)
+        return mem_string(p->n ? p->at[0] : "");
+    if (p->n == 3)
+        return mem_format("%s/%s", p->at[1], p->at[2]);
     if (p->n < 4)
         return mem_string("");
     return mem_format("%s://%s/%s/%s", p->at[0], p->at[1], p->at[2], p->at[3]);
 }
 
-static void handle(struct admin *a, struct http_request *r, unsigned i,
-                   const struct segments_of_path *p)
+static void handle(struct admin *a, struct http_request *r, unsigned i, struct segments_of_path *p)
 {
     const struct principal nobody = {0};
     char *resource = resource_of(p);
@@ -39,9 +65,27 @@ static void handle(struct admin *a, struct http_request *r, unsigned i,
 
     if (err)
         http_reply_reason(r, 403, "not allowed on %s", *resource ? resource : "this broker");
+    else if (routes[i].job)
+        jobs_take(a, r, routes[i].method, routes[i].job, p);
     else
         routes[i].handle(a, r, p);
     mem_free(resource);
+}
+
+static void refuse(struct http_request *r, bool known)
+{
+    const char *path = http_path(r);
+
+    for (unsigned i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+        if (strncmp(path, absent[i].prefix, strlen(absent[i].prefix)) != 0)
+            continue;
+        http_reply_reason(r, absent[i].status, "%s", absent[i].why);
+        return;
+    }
+    if (known)
+        http_reply_reason(r, 405, "%s is not supported here", http_method(r));
+    else
+        http_reply_reason(r, 404, "there is nothing at this path");
 }
 
 static void on_request(void *ctx, struct http_request *r)
@@ -61,10 +105,7 @@ static void on_request(void *ctx, struct http_request *r)
         }
         route_segments_drop(&p);
     }
-    if (known)
-        http_reply_reason(r, 405, "%s is not supported here", http_method(r));
-    else
-        http_reply_reason(r, 404, "there is nothing at this path");
+    refuse(r, known);
 }
 
 enum err admin_open(struct admin **out, const struct admin_env *env)
@@ -82,6 +123,8 @@ enum err admin_open(struct admin **out, const struct admin_env *env)
         mem_free(a);
         return err;
     }
+    a->clerks = clerks_open(a);
+    a->health = health_open(a);
     *out = a;
     return ERR_OK;
 }
@@ -102,12 +145,14 @@ void admin_lets_go(struct admin *a)
         return;
     void (*closed)(void *ctx) = a->closed;
     void *ctx = a->closed_ctx;
+    clerks_close(&a->clerks);
     mem_free(a);
     closed(ctx);
 }
 
 void admin_close(struct admin *a, void (*done)(void *ctx), void *ctx)
 {
+    health_close(&a->health);
     http_close(&a->http);
     a->closed = done;
     a->closed_ctx = ctx;

@@ -1,6 +1,7 @@
-/* admin.h - HTTP: health, metrics, lookup, and what of the admin REST API is there.
+/* admin.h - HTTP: health, metrics, lookup, the admin REST API v2.
  *
- *   request -> routes.def (method, path) -> authorize -> handler -> JSON or text
+ *   request -> routes.def, jobs.def (method, path) -> authorize -> handler -> JSON or text
+ *                             \-> a clerk (jobs.h), for what takes many steps
  *
  * Threads: everything on `home`.
  */
@@ -16,6 +17,7 @@
 struct admin;
 struct broker_conf;
 struct broker_metrics;
+struct broker_urls;
 struct metadata;
 struct ownership;
 struct topics_map;
@@ -27,6 +29,7 @@ struct admin_env {
     struct metadata *meta;
     struct ownership *ownership;
     const struct topics_map *topics;
+    const struct broker_urls *self; /* filled in before the first request */
     const struct authorizer *authorizer;
     const struct broker_metrics *metrics;
 };

@@ -1,5 +1,5 @@
 /* Is it alive, what is it, what has it counted. */
-#include "broker/admin/routes.h"
+#include "broker/admin/health.h"
 #include "broker/broker.h"
 #include "broker/metrics.h"
 
@@ -10,6 +10,12 @@ void on_status(struct admin *a, struct http_request *r, const struct segments_of
 }
 
 void on_health(struct admin *a, struct http_request *r, const struct segments_of_path *p)
+{
+    (void)p;
+    health_ask(a->health, r);
+}
+
+void on_ready(struct admin *a, struct http_request *r, const struct segments_of_path *p)
 {
     (void)a, (void)p;
     http_reply_text(r, 200, "ok");

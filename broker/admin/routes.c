@@ -14,9 +14,11 @@ static bool capture(struct segments_of_path *out, const char *s, size_t len)
     if (len == 0 || out->n == SEGMENTS_MAX)
         return false;
     char *encoded = mem_string_n(s, len);
-    out->at[out->n++] = http_decode(encoded);
+    char *decoded = http_decode(encoded);
     mem_free(encoded);
-    return true;
+    if (decoded)
+        out->at[out->n++] = decoded;
+    return decoded != NULL;
 }
 
 /* Both at the start of a segment. */
@@ -25,6 +27,9 @@ static bool segment_matches(const char *pattern, size_t pattern_len, const char 
 {
     if (pattern_len == 2 && memcmp(pattern, "{}", 2) == 0)
         return capture(out, path, path_len);
+    if (pattern_len > 2 && pattern[0] == '{')
+        return pattern_len - 2 == path_len && memcmp(pattern + 1, path, path_len) == 0 &&
+               capture(out, path, path_len);
     return pattern_len == path_len && memcmp(pattern, path, path_len) == 0;
 }
 

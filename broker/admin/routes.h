@@ -8,9 +8,14 @@
 #include "common/http.h"
 #include "common/list.h"
 
+struct clerks;
+struct health;
+
 struct admin {
     struct admin_env env;
     struct http_server *http;
+    struct clerks *clerks;
+    struct health *health;
     unsigned under_way;
     bool scraping;            /* metrics are being sent */
     struct list_node scrapes; /* those that wait for that */
@@ -28,9 +33,9 @@ struct segments_of_path {
 };
 
 typedef void route_fn(struct admin *a, struct http_request *r, const struct segments_of_path *p);
-route_fn on_status, on_metrics, on_health, on_version;
-route_fn on_topic_lookup, on_topic_partitions;
-route_fn on_bundle_unload, on_topic_unload;
+#define X(method, path, handler, action) route_fn handler;
+#include "broker/admin/routes.def"
+#undef X
 
 /* Gives the segments when it says true. */
 bool route_matches(const char *pattern, const char *path, struct segments_of_path *out);

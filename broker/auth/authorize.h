@@ -12,6 +12,7 @@ enum action {
     ACTION_PRODUCE,
     ACTION_CONSUME,
     ACTION_LIST,    /* the topics of a namespace */
+    ACTION_ADMIN,   /* tenants, namespaces and their policies; topics as such */
     ACTION_MONITOR, /* health, versions, metrics */
     ACTION_MOVE,    /* unload a topic or a bundle */
 };

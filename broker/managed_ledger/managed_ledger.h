@@ -163,6 +163,13 @@ void managed_ledger_set_property(struct managed_ledger *m, const char *key, cons
                                  struct ml_call *call);
 const char *managed_ledger_property(const struct managed_ledger *m, const char *key); /* or NULL */
 
+/* Those that users gave it; managed_ledger_property() finds every one. */
+void managed_ledger_properties(const struct managed_ledger *m,
+                               void (*each)(void *ctx, const char *key, const char *value),
+                               void *ctx);
+const char *managed_ledger_state(const struct managed_ledger *m); /* in Pulsar's words */
+int64_t managed_ledger_version(const struct managed_ledger *m);   /* of its node */
+
 /* ---- cursors (cursor.h says what one does) ------------------------------------------------- */
 
 struct ml_cursor_call {

@@ -204,6 +204,32 @@ void subscription_send_away(struct subscription *s)
 
 /* ---- deleting one ---- */
 
+static void begin_delete(struct subscription *s, const struct topic_consumer *but)
+{
+    send_away(s, but);
+    s->feed.ops->halt(&s->feed, true);
+    s->state = SUBSCRIPTION_DELETING;
+}
+
+void subscription_begin_delete(struct subscription *s)
+{
+    begin_delete(s, NULL);
+}
+
+void subscription_deleted(struct subscription *s, enum err err)
+{
+    if (err) {
+        s->state = SUBSCRIPTION_READY;
+        s->feed.ops->halt(&s->feed, false); /* its clients do not give permits a second time */
+        return;
+    }
+    log_event(LOG_INFO, "subscription.deleted", F_STR("topic", s->topic->name.full),
+              F_STR("subscription", s->name));
+    list_each(&s->consumers, n)
+        subscription_leave(s, topic_consumer_of(list_entry(n, struct guest, node)));
+    subscription_free(s);
+}
+
 static void deleted(struct ml_cursor_call *call, enum err err, struct cursor *cursor)
 {
     struct consumer_ask *a = container_of(call, struct consumer_ask, cursor_call);
@@ -211,16 +237,7 @@ static void deleted(struct ml_cursor_call *call, enum err err, struct cursor *cu
     struct topic *t = s->topic;
 
     (void)cursor;
-    if (err) {
-        s->state = SUBSCRIPTION_READY;
-        s->feed.ops->halt(&s->feed, false); /* its clients do not give permits a second time */
-    } else {
-        log_event(LOG_INFO, "subscription.deleted", F_STR("topic", t->name.full),
-                  F_STR("subscription", s->name));
-        list_each(&s->consumers, n)
-            subscription_leave(s, topic_consumer_of(list_entry(n, struct guest, node)));
-        subscription_free(s);
-    }
+    subscription_deleted(s, err);
     topic_consumer_answer(a, err);
     topic_lets_go(t);
 }
@@ -231,9 +248,7 @@ void subscription_delete(struct subscription *s, struct consumer_ask *a)
         topic_consumer_answer(a, ERR_CONSUMER_BUSY);
         return;
     }
-    send_away(s, a->consumer);
-    s->feed.ops->halt(&s->feed, true);
-    s->state = SUBSCRIPTION_DELETING;
+    begin_delete(s, a->consumer);
     a->deleting = s;
     a->cursor_call.done = deleted;
     topic_holds(s->topic);

@@ -35,6 +35,9 @@ struct subscription *subscription_find(const struct topic *t, const char *name);
 void subscription_join(struct topic *t, struct topic_consumer *c);
 void subscription_leave(struct subscription *s, struct topic_consumer *c);
 void subscription_delete(struct subscription *s, struct consumer_ask *a); /* answers a */
+/* The same in two steps, for who deletes its cursor himself: all consumers are sent away. */
+void subscription_begin_delete(struct subscription *s);
+void subscription_deleted(struct subscription *s, enum err err); /* without err it is gone */
 void subscription_grew(struct subscription *s);
 void subscription_send_away(struct subscription *s);
 void subscription_free(struct subscription *s); /* for topic.c: nobody is in it */

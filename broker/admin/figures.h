@@ -1,0 +1,25 @@
+/* figures.h - what is known of a loaded topic, in the JSON that pulsar-admin and dashboards read.
+ *
+ * Names are Pulsar's (pulsar-broker.md F.4); what is not measured is 0, so that who adds them
+ * up goes on working.
+ *
+ * Memory:  gives.
+ * Threads: the topic's loop.
+ */
+#ifndef BROKER_ADMIN_FIGURES_H
+#define BROKER_ADMIN_FIGURES_H
+
+#include <json-c/json.h>
+
+#include "broker/topic/topic.h"
+
+json_object *figures_stats(const struct topic *t);    /* TopicStats */
+json_object *figures_internal(const struct topic *t); /* PersistentTopicInternalStats */
+
+/* Of two that are figures: numbers are added, objects too, the rest is that of `into`. */
+void figures_add(json_object *into, json_object *other);
+
+/* "ledger:entry" */
+json_object *figures_position(struct position p);
+
+#endif

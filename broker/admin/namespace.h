@@ -1,0 +1,14 @@
+/* namespace.h - what the files about namespaces share. */
+#ifndef BROKER_ADMIN_NAMESPACE_H
+#define BROKER_ADMIN_NAMESPACE_H
+
+#include "broker/admin/jobs.h"
+
+/* Of a new namespace: false when one of its policies is wrong (412) or has no effect (501). */
+bool namespace_policies_fine(struct job *j, json_object *policies);
+
+/* The names of a namespace's topics, in pieces, as a JSON array: however many there are, a page
+ * of them is held.  `partitioned`: of the partitioned ones. */
+void namespace_list_topics(struct job *j, const char *tenant, const char *ns, bool partitioned);
+
+#endif

@@ -1,0 +1,129 @@
+/* Why does nothing move?  The first reason, of a subscription or of a topic. */
+#include <string.h>
+
+#include "broker/admin/subject.h"
+#include "broker/admin/visits.h"
+#include "broker/topic/explain.h"
+#include "common/mem.h"
+
+static void text(json_object *o, const char *key, const char *value)
+{
+    json_object_object_add(o, key, json_object_new_string(value));
+}
+
+static json_object *explained(const struct explanation *e)
+{
+    json_object *o = json_object_new_object();
+    char sentence[256];
+
+    explain_sentence(e, sentence, sizeof(sentence));
+    text(o, "reason", explain_word(e->reason));
+    text(o, "sentence", sentence);
+    json_object_object_add(o, "backlog", json_object_new_int64(e->backlog));
+    json_object_object_add(o, "consumers", json_object_new_int64(e->consumers));
+    if (*e->consumer)
+        text(o, "consumer", e->consumer);
+    json_object_object_add(o, "unacked", json_object_new_int64(e->unacked));
+    json_object_object_add(o, "permits", json_object_new_int64(e->permits));
+    return o;
+}
+
+static void at_subscription(struct visit *v, struct topic *t)
+{
+    struct explanation e;
+    enum err err = explain_here(t, v->subscription, &e);
+
+    if (!err)
+        v->json = explained(&e);
+    visit_end(v, err, err ? "Subscription not found" : NULL);
+}
+
+/* ---- of a topic: of its producers first ---- */
+
+static const struct {
+    const char *state, *reason, *sentence;
+} producing[] = {
+    {"LedgerOpened", "moving", "publishes are stored as they come"},
+    {"ClosedLedger", "moving", "nothing is being published: the next publish opens a ledger"},
+    {"WriteFailed", "no-quorum", "publishes wait for enough bookies to store them"},
+    {"CreatingLedger", "creating-ledger", "publishes wait for their ledger to be made"},
+    {"ClosingLedger", "closing-ledger", "publishes wait for the last ledger to be closed"},
+    {"Terminated", "terminated", "the topic was terminated: nothing may be published"},
+    {"Fenced", "fenced", "another broker has taken the topic"},
+    {"Closed", "closed", "the topic is being closed"},
+};
+
+static json_object *producers(const struct topic *t)
+{
+    const char *state = managed_ledger_state(t->ml);
+    json_object *o = json_object_new_object();
+
+    for (unsigned i = 0; i < sizeof(producing) / sizeof(producing[0]); i++) {
+        if (strcmp(producing[i].state, state) != 0)
+            continue;
+        text(o, "reason", producing[i].reason);
+        text(o, "sentence", producing[i].sentence);
+    }
+    text(o, "state", state);
+    json_object_object_add(o, "pendingBytes",
+                           json_object_new_int64((int64_t)managed_ledger_pending_bytes(t->ml)));
+    return o;
+}
+
+struct walk {
+    const struct topic *topic;
+    json_object *all;
+};
+
+static void add_subscription(void *ctx, struct cursor *c)
+{
+    struct walk *w = ctx;
+    struct explanation e;
+
+    if (!explain_here(w->topic, cursor_name(c), &e))
+        json_object_object_add(w->all, cursor_name(c), explained(&e));
+}
+
+static void at_topic(struct visit *v, struct topic *t)
+{
+    struct walk w = {.topic = t, .all = json_object_new_object()};
+
+    managed_ledger_cursors(t->ml, add_subscription, &w);
+    v->json = json_object_new_object();
+    json_object_object_add(v->json, "producers", producers(t));
+    json_object_object_add(v->json, "subscriptions", w.all);
+    visit_end(v, ERR_OK, NULL);
+}
+
+static void explain(struct job *j, void (*at)(struct visit *v, struct topic *t),
+                    const char *subscription)
+{
+    struct subject s;
+
+    if (!subject_of(j, &s))
+        return;
+    if (!subject_refuses_whole(j, &s) && subject_is_mine(j, &s)) {
+        struct visit *v = visit_new(j, &s.name, at);
+        v->subscription = subscription ? mem_string(subscription) : NULL;
+        if (visit_go(j, v)) {
+            job_json_reply(j, json_object_get(v->json));
+            visit_drop(v);
+        }
+    }
+    subject_drop(&s);
+}
+
+void on_topic_explain(struct job *j)
+{
+    explain(j, at_topic, NULL);
+}
+
+void on_subscription_explain(struct job *j)
+{
+    explain(j, at_subscription, j->path.at[4]);
+}
+
+void on_topic_policy(struct job *j)
+{
+    job_refuse(j, 405, "Topic level policies are not supported yet: tell it to the namespace");
+}
