@@ -194,6 +194,7 @@ interop: deps-test
 crash: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@python3 tests/crash.py --build $(BUILD) --rounds $(ROUNDS)
+	@python3 tests/tiers.py --build $(BUILD) --rounds $(ROUNDS) crash
 bench: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@python3 bench/first_light.py --build $(BUILD)
