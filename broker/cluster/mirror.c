@@ -97,7 +97,7 @@ void mirror_list_end(struct mirror *m)
     m->complete = true;
     HASH_ITER(hh, m->by_name, k, next)
     {
-        if (!k->listed && k->there && k->revision < m->began)
+        if (!k->listed && k->there)
             apply(m, &(struct mirror_fact){.key = k->key, .version = -1, .revision = m->began});
         forget_if_gone(m, k);
     }

@@ -124,7 +124,7 @@ static int64_t version_of(const struct world *w, enum table t, unsigned key)
     return w->cells[t][key].there ? w->cells[t][key].version : -1;
 }
 
-/* A claim never takes from a broker that is registered. */
+/* A claim never takes from a broker that is registered, and needs a registration itself. */
 static enum err apply(struct world *w, const struct op *o)
 {
     const struct cell *c = &w->cells[RECORDS][o->key];
@@ -134,6 +134,7 @@ static enum err apply(struct world *w, const struct op *o)
             return ERR_BAD_VERSION;
     if (version_of(w, RECORDS, o->key) != o->expected)
         return ERR_BAD_VERSION;
+    ck_assert(!o->claim || w->cells[REGISTRATIONS][o->broker].there);
     if (o->claim && c->there && strcmp(c->owner, o->put.owner) != 0)
         ck_assert_msg(!is_alive(w, c->owner, c->nonce), "%s took %u from %s, which lives",
                       o->put.owner, o->key, c->owner);
@@ -223,11 +224,10 @@ static void write_it(void *ctx, const struct claimed_write *from)
     snprintf(o->put.nonce, NAME, "%s", from->nonce);
     o->expected = from->expected;
     o->checks = from->checks;
+    o->claim = strcmp(from->owner, b->id) == 0; /* nobody moves anything to itself here */
     for (unsigned i = 0; i < from->checks; i++) {
         o->check_key[i] = index_of(from->check[i].id);
         o->check_version[i] = from->check[i].version;
-        /* Nobody moves anything to itself here: so this tells claims from moves. */
-        o->claim |= o->check_key[i] == b->index && strcmp(from->owner, b->id) == 0;
     }
 }
 
@@ -346,11 +346,6 @@ static void ask(struct broker *b, enum claimed_ask_kind kind, unsigned key, cons
 
 /* ---- one step of an operation ---- */
 
-static bool said_nothing(const struct op *o)
-{
-    return o->fate == DONE_UNSAID || o->fate == NOT_DONE_UNSAID || o->fate == DONE_LATE;
-}
-
 static void finish_write(struct world *w, struct broker *b, struct op *o, bool gone)
 {
     bool does = o->fate == FINE || o->fate == DONE_UNSAID || (o->fate == DONE_LATE && o->told);
@@ -360,10 +355,10 @@ static void finish_write(struct world *w, struct broker *b, struct op *o, bool g
     name_of(bundle, "k", o->key);
     if (gone || o->told)
         return;
-    if (said_nothing(o))
-        err = ERR_UNKNOWN_STATE;
-    else if (o->fate == STORE_AWAY)
+    if (o->fate == STORE_AWAY)
         err = ERR_NOT_READY;
+    else if (o->fate != FINE)
+        err = ERR_UNKNOWN_STATE;
     if (!err) {
         const struct mirror_fact f =
             fact_of(key, RECORDS, o->key, &w->cells[RECORDS][o->key], w->revision);
@@ -628,6 +623,7 @@ static struct world *world_new(uint64_t seed)
 
 static void world_end(struct world *w)
 {
+    free_answered(w);
     for (unsigned i = 0; i < BROKERS; i++)
         if (!w->brokers[i].dead)
             end(&w->brokers[i]);
@@ -700,7 +696,6 @@ START_TEST(nobody_claims_from_one_that_just_came_back)
     settle(w);
     ck_assert_str_eq(list_entry(w->asks.prev, struct ask, node)->owner, "b1");
     check_views(w);
-    free_answered(w);
     world_end(w);
 }
 END_TEST
@@ -718,7 +713,6 @@ START_TEST(what_is_mine_stays_mine_while_the_store_is_away)
     list_entry(w->ops.prev, struct op, node)->fate = STORE_AWAY;
     settle(w);
     ck_assert_int_eq(list_entry(w->asks.prev, struct ask, node)->err, ERR_NOT_READY);
-    free_answered(w);
     world_end(w);
 }
 END_TEST
@@ -739,7 +733,6 @@ START_TEST(a_move_is_seen_as_a_loss)
     ck_assert_int_eq(asked(&w->brokers[0], CLAIMED_MOVE, "")->err, ERR_OK);
     ck_assert_str_eq(w->cells[RECORDS][0].owner, "");
     ck_assert_str_eq(asked(&w->brokers[1], CLAIMED_FIND, "")->owner, "b1");
-    free_answered(w);
     world_end(w);
 }
 END_TEST
@@ -761,7 +754,6 @@ START_TEST(who_stops_gives_up_what_it_has)
         ck_assert_str_eq(w->cells[RECORDS][k].owner, "");
     ck_assert_int_eq(asked(b, CLAIMED_FIND, "")->err, ERR_NOT_READY);
     ck_assert_str_eq(asked(&w->brokers[2], CLAIMED_FIND, "")->owner, "b2");
-    free_answered(w);
     world_end(w);
 }
 END_TEST
@@ -786,7 +778,6 @@ START_TEST(who_cannot_give_up_stops_all_the_same)
     end(b);
     settle(w);
     ck_assert_str_eq(asked(&w->brokers[2], CLAIMED_FIND, "")->owner, "b2");
-    free_answered(w);
     world_end(w);
 }
 END_TEST
