@@ -18,6 +18,7 @@ static const struct subcommand {
     {"init", command_init, "make a new cluster's metadata, before its bookies and brokers start"},
     {"produce", command_produce, "publish messages to a topic"},
     {"consume", command_consume, "receive messages from a topic"},
+    {"admin", command_admin, "clusters, tenants, namespaces, topics: pulsar-admin's words"},
     {"verify", command_verify, "prove that a topic loses, doubles and reorders nothing"},
 };
 
