@@ -25,6 +25,7 @@
 #include "common/err.h"
 #include "common/list.h"
 #include "common/loop.h"
+#include "common/metric.h"
 
 struct metadata;
 
@@ -52,6 +53,8 @@ struct meta_reply {
 struct meta_call {
     struct loop *home;
     void (*done)(struct meta_call *c, const struct meta_reply *r);
+    struct meta_times *times; /* private, as the next; NULL: not measured */
+    uint64_t began_us;
 };
 
 /* One step of a transaction: all steps happen or none (BAD_VERSION).  A key is changed by one
@@ -100,9 +103,16 @@ struct meta_ops {
     void (*close)(struct metadata *m);
 };
 
+/* How long operations of a kind took. */
+struct meta_times {
+    struct histogram good, failed;
+};
+enum meta_kind { META_READS, META_WRITES, META_REMOVES, META_KINDS };
+
 /* First member of every store. */
 struct metadata {
     const struct meta_ops *ops;
+    struct meta_times times[META_KINDS];
 };
 
 /* Keys are copied.  Values are taken. */
@@ -126,6 +136,8 @@ void meta_counter(struct metadata *m, const char *key, int64_t n, struct meta_ca
 void meta_watch(struct metadata *m, const char *prefix, struct meta_watch *w);
 void meta_unwatch(struct metadata *m, struct meta_watch *w);
 void meta_close(struct metadata **m); /* after every call is done */
+/* pulsar_metadata_store_ops_latency_ms; labels as `cluster="c"`. */
+void meta_render_times(const struct metadata *m, struct text *t, const char *labels);
 
 /* For start-up code outside loops: the call is made and waited for.  Gives *value.  Not from a
  * loop's thread. */

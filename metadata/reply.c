@@ -46,6 +46,7 @@ void answer_clear(struct answer *a)
 
 void answer_post(struct answer *a)
 {
+    meta_note(a->call, a->reply.err);
     loop_post(a->call->home, &a->task);
 }
 

@@ -24,5 +24,6 @@ void answer_item(struct answer *a, const char *key, struct slice value,
 void answer_clear(struct answer *a); /* forgets value and items */
 void answer_post(struct answer *a);  /* takes */
 void answer_error(struct meta_call *c, enum err e);
+void meta_note(const struct meta_call *c, enum err err); /* it has its answer: metadata.c */
 
 #endif

@@ -9,6 +9,7 @@
 #include "broker/topic/series.h"
 #include "common/mem.h"
 #include "common/process.h"
+#include "metadata/metadata.h"
 
 enum { CHUNK = 64 * 1024, WAITING_MAX = 8 };
 
@@ -102,6 +103,7 @@ static void add_head(struct scrape *s)
     summary_lines(t, "pulsar_broker_publish_latency", &publish_us, cluster.at);
     add_sums(t, s, cluster.at);
     add_managed_ledgers(t, s, cluster.at);
+    meta_render_times(env->meta, t, cluster.at);
     process_render(t, cluster.at);
     text_drop(&cluster);
 }

@@ -86,6 +86,8 @@ START_TEST(figures_are_those_of_the_traffic)
     is(t, "pulsar_broker_publish_latency_count" OF_CLUSTER, 10);
     is(t, "pulsar_topic_load_times_count" OF_CLUSTER, 1);
     is(t, "pulsar_broker_msg_backlog" OF_CLUSTER, 6);
+    ck_assert(exposition_value(t, "pulsar_metadata_store_ops_latency_ms_count{cluster=\"test\","
+                                  "name=\"metadata-store\",type=\"put\",status=\"success\"}") > 1);
     const double stored = exposition_value(t, "pulsar_storage_logical_size" LABELS);
     ck_assert(stored >= bytes);
     is(t, "pulsar_storage_size" LABELS, stored); /* one copy */
