@@ -169,13 +169,19 @@ void watches_hear_nothing_after_unwatch(struct metadata *m)
     loop_post(l, &b.task);
     while (!atomic_load(&b.busy.inside))
         sched_yield();
+    struct loop *free_one = a_loop();
+    struct ear *other = ear_new(m, free_one, "/w/"); /* told after the busy one */
     for (int i = 0; i < 20; i++)
         ask_put(m, "/w/a", "1", META_ANY);
+    wait_for(other, 20);
     ck_assert_uint_eq(b.busy.ear->watch.posted, 20);
     atomic_store(&b.busy.go_on, true);
     loop_call(l, nothing, NULL);
     ask_put(m, "/w/a", "1", META_ANY);
+    wait_for(other, 21);
     loop_call(l, nothing, NULL);
+    ear_drop(&other);
+    loop_drop(&free_one);
     loop_drop(&l);
 }
 

@@ -32,11 +32,16 @@ static struct metadata *open_store(uint64_t session_ms)
     return store;
 }
 
-static void begin(void)
+static void begin_etcd(void)
 {
     ck_assert(test_etcd_start(&etcd, 3, NULL));
     test_etcd_leader(&etcd);
     test_etcd_url(&etcd, "/t", url, sizeof url);
+}
+
+static void begin(void)
+{
+    begin_etcd();
     m = open_store(2000);
 }
 
@@ -241,15 +246,18 @@ START_TEST(a_dead_process_holds_nothing)
     int told[2];
     char byte;
 
-    begin();
-    struct listener *l = listener_new(m, "/h/");
-    is_err(ask_hold(m, "/h/alive", "x"), ERR_OK);
+    begin_etcd();
     ck_assert_int_eq(pipe(told), 0);
-    pid_t child = fork();
+    pid_t child = fork(); /* while there are no threads */
     if (child == 0)
         hold_and_wait(told[1]);
+    close(told[1]);
     ck_assert_int_eq(read(told[0], &byte, 1), 1);
-    listener_await(l, "put /h/dead=x");
+    close(told[0]);
+    m = open_store(2000);
+    struct listener *l = listener_new(m, "/h/");
+    is_err(ask_hold(m, "/h/alive", "x"), ERR_OK);
+    is_err(ask_hold(m, "/h/dead", "y"), ERR_EXISTS);
     kill(child, SIGKILL);
     uint64_t began = loop_clock();
     waitpid(child, NULL, 0);

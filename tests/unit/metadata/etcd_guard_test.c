@@ -236,7 +236,7 @@ END_TEST
 START_TEST(the_largest_fits)
 {
     struct meta_op ops[META_OPS_MAX];
-    char keys[META_OPS_MAX][8];
+    char keys[META_OPS_MAX][16];
     int64_t leases[META_OPS_MAX] = {0};
     const struct etcd_write w = {.ops = ops, .n = META_OPS_MAX, .leases = leases};
     struct etcd_guard g = {.since = FIRST, .first = FIRST};

@@ -73,7 +73,7 @@ START_TEST(many_keys_are_listed)
 {
     enum { GROUPS = 60 };
     struct metadata *m = open_at("/many");
-    char keys[META_OPS_MAX][16];
+    char keys[META_OPS_MAX][32];
     struct meta_op ops[META_OPS_MAX];
 
     for (int g = 0; g < GROUPS; g++) {
@@ -105,7 +105,7 @@ START_TEST(large_values_are_listed)
     struct listing l = {.more = true};
     size_t count = 0;
     int lists = 0;
-    char key[16];
+    char key[32];
 
     for (int i = 0; i < VALUES; i++) {
         struct slab *s = slab_new(META_VALUE_MAX);
