@@ -157,9 +157,9 @@ static void on_tick(struct timer *t)
         session_fail(s, ERR_TIMEOUT, "keep-alive");
         return;
     }
-    s->unsent = conn_waiting(s->conn);
     s->pinged_at = loop_now(session_env(s)->home);
     reply_ping(s);
+    s->unsent = conn_waiting(s->conn); /* our own ping must not look like bytes that moved */
     loop_after(session_env(s)->home, &s->tick, tick_us(s));
 }
 

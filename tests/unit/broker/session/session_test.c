@@ -2,8 +2,10 @@
  * front of a real bookie. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/loop.h"
 #include "common/mem.h"
 #include "proto/message.h"
 #include "tests/lib/suite.h"
@@ -109,6 +111,34 @@ START_TEST(silence_is_pinged_then_closed)
     r->silent = true;
     raw_expect(r, RAW_TYPE(PING));
     raw_expect_closed(r);
+    finish();
+}
+END_TEST
+
+/* A peer that reads nothing, with so much unsent that only bytes that leave would be a sign. */
+START_TEST(who_reads_nothing_is_closed)
+{
+    enum { BIG = 1024 * 1024, MANY = 24 };
+    const int little = 4096;
+    char *text = mem_alloc(BIG + 1);
+
+    begin_with("keepAliveIntervalSeconds=1");
+    struct raw *n = another();
+    raw_subscribed(n, 1, TOPIC, "s");
+    raw_producer_ready(r, 1, TOPIC);
+    memset(text, 'x', BIG);
+    for (uint64_t i = 0; i < MANY; i++)
+        raw_publish(r, 1, i, text);
+    ck_assert_int_eq(setsockopt(n->fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)), 0);
+    raw_flow(n, 1, 1000);
+    const uint64_t began = loop_clock();
+    while (inn_metric(inn, "pulsar_active_connections") > 1) {
+        ck_assert_uint_lt(loop_clock() - began, 15000000);
+        raw_expect_nothing(r); /* answers PINGs, so that it is not the one that goes */
+        usleep(20000);
+    }
+    mem_free(text);
+    raw_drop(&n);
     finish();
 }
 END_TEST
@@ -284,6 +314,7 @@ int main(void)
                                     SUITE_LOOP(garbage_closes_that_connection_only, 6),
                                     SUITE_CASE(one_connection_too_many),
                                     SUITE_CASE(silence_is_pinged_then_closed),
+                                    SUITE_CASE(who_reads_nothing_is_closed),
                                     SUITE_CASE(who_never_connects_is_closed),
                                     SUITE_CASE(what_is_not_there_yet_is_refused_in_its_own_form),
                                     SUITE_CASE(a_broker_that_stops_tells_its_clients),
