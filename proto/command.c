@@ -1,5 +1,6 @@
 #include "proto/command.h"
 
+#include "proto/command_text.h"
 #include "proto/wire.h"
 
 /* protobuf-c recurses into nested messages without a limit of its own, and message ids nest in
@@ -66,6 +67,7 @@ enum err command_read(struct view bytes, struct arena *arena, Pulsar__Proto__Bas
     ProtobufCMessage *m;
 
     TRY(command_unpack(&pulsar__proto__base_command__descriptor, bytes, arena, &m));
+    TRY(command_check_text(m->descriptor, bytes));
     *out = (Pulsar__Proto__BaseCommand *)m;
     return has_its_message(*out) ? ERR_OK : ERR_MALFORMED;
 }

@@ -18,7 +18,8 @@
 MUST_CHECK enum err command_unpack(const ProtobufCMessageDescriptor *type, struct view bytes,
                                    struct arena *arena, ProtobufCMessage **out);
 
-/* A BaseCommand; also refuses one of no known type, or without the sub-message of its type. */
+/* A BaseCommand; also refuses one of no known type, or without the sub-message of its type,
+ * or with a string that holds a NUL or is not UTF-8. */
 MUST_CHECK enum err command_read(struct view bytes, struct arena *arena,
                                  Pulsar__Proto__BaseCommand **out);
 const char *command_name(int type); /* "SEND"; "UNKNOWN" */

@@ -223,6 +223,71 @@ START_TEST(the_deepest_command_is_read)
 }
 END_TEST
 
+/* A LOOKUP of a topic of these bytes, and one with them in a nested message. */
+static enum err read_with_text(const char *text, size_t len, bool nested)
+{
+    struct arena *arena = arena_new(ARENA);
+    uint8_t bytes[128], inner[64];
+    struct writer w = {.base = bytes, .room = sizeof(bytes)};
+    struct writer in = {.base = inner, .room = sizeof(inner)};
+    command *c;
+
+    write_varint(&in, 1 << 3 | 2);
+    write_varint(&in, len);
+    write_bytes(&in, text, len);
+    write_varint(&in, 2 << 3 | (nested ? 2 : 0));
+    write_varint(&in, 1);
+    if (nested)
+        write_bytes(&in, "v", 1);
+    write_varint(&w, 1 << 3);
+    write_varint(&w, nested ? 5 : 23);
+    if (nested) { /* PRODUCER, with metadata of that key */
+        write_varint(&w, 5 << 3 | 2);
+        write_varint(&w, 7 + 2 + in.len);
+        write_bytes(&w, "\x0a\x01t\x10\x01\x18\x01", 7);
+        write_varint(&w, 6 << 3 | 2);
+    } else {
+        write_varint(&w, 23 << 3 | 2);
+    }
+    write_varint(&w, in.len);
+    write_bytes(&w, inner, in.len);
+    enum err err = command_read(view_of(bytes, w.len), arena, &c);
+    arena_drop(&arena);
+    return err;
+}
+
+static const struct text {
+    const char *bytes;
+    size_t len;
+    enum err err;
+} texts[] = {
+    {"plain", 5, ERR_OK},
+    {"", 0, ERR_OK},
+    {"caf\xc3\xa9", 5, ERR_OK},
+    {"\xe2\x82\xac", 3, ERR_OK},
+    {"\xf4\x8f\xbf\xbf", 4, ERR_OK},
+    {"x\0y", 3, ERR_MALFORMED},
+    {"x\0", 2, ERR_MALFORMED},
+    {"\x80", 1, ERR_MALFORMED},
+    {"\xc0\x80", 2, ERR_MALFORMED},
+    {"\xc3", 1, ERR_MALFORMED},
+    {"\xe0\x9f\xbf", 3, ERR_MALFORMED},
+    {"\xed\xa0\x80", 3, ERR_MALFORMED},
+    {"\xf0\x8f\xbf\xbf", 4, ERR_MALFORMED},
+    {"\xf4\x90\x80\x80", 4, ERR_MALFORMED},
+    {"\xff", 1, ERR_MALFORMED},
+    {"\xe2\x82y", 3, ERR_MALFORMED},
+};
+enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+
+START_TEST(a_string_is_utf8_without_nul)
+{
+    const struct text *t = &texts[_i];
+    ck_assert_int_eq(read_with_text(t->bytes, t->len, false), t->err);
+    ck_assert_int_eq(read_with_text(t->bytes, t->len, true), t->err);
+}
+END_TEST
+
 START_TEST(what_was_unpacked_lives_in_the_arena)
 {
     struct arena *arena = arena_new(ARENA);
@@ -251,6 +316,7 @@ int main(void)
                                                SUITE_CASE(the_arena_s_limit_is_too_big),
                                                SUITE_CASE(messages_nested_without_end_are_refused),
                                                SUITE_CASE(the_deepest_command_is_read),
+                                               SUITE_LOOP(a_string_is_utf8_without_nul, TEXTS),
                                                SUITE_CASE(what_was_unpacked_lives_in_the_arena),
                                                {0}});
 }
