@@ -3,17 +3,19 @@
 #include <assert.h>
 #include <string.h>
 
+enum { PART_FIRST = 64 << 10 };
+
 struct iovec cutter_room(const struct cutter *c)
 {
     if (!c->part || c->rest.len > 0)
         return (struct iovec){0};
     return (struct iovec){.iov_base = slab_bytes(c->part) + c->part_len,
-                          .iov_len = c->part_want - c->part_len};
+                          .iov_len = c->part_room - c->part_len};
 }
 
 void cutter_filled(struct cutter *c, size_t n)
 {
-    assert(n <= c->part_want - c->part_len);
+    assert(n <= c->part_room - c->part_len);
     c->part_len += n;
 }
 
@@ -52,11 +54,27 @@ static enum err out_of_bytes(struct cutter *c)
     return ERR_END;
 }
 
+/* What is there gets twice the room, up to the frame's end. */
+static void grow(struct cutter *c)
+{
+    const size_t room = c->part_want / 2 > c->part_room ? c->part_room * 2 : c->part_want;
+    struct slab *larger = slab_new(room);
+    memcpy(slab_bytes(larger), slab_bytes(c->part), c->part_len);
+    slab_drop(&c->part);
+    c->part = larger;
+    c->part_room = room;
+}
+
 static enum err next_of_part(struct cutter *c, struct slice *frame)
 {
-    c->part_len += move(c, slab_bytes(c->part) + c->part_len, c->part_want - c->part_len);
-    if (c->part_len < c->part_want)
-        return out_of_bytes(c);
+    for (;;) {
+        c->part_len += move(c, slab_bytes(c->part) + c->part_len, c->part_room - c->part_len);
+        if (c->part_len < c->part_room)
+            return out_of_bytes(c);
+        if (c->part_room == c->part_want)
+            break;
+        grow(c);
+    }
     *frame = slice_take(&c->part, c->part_want);
     return ERR_OK;
 }
@@ -79,7 +97,8 @@ enum err cutter_next(struct cutter *c, struct slice *frame)
         c->rest.len -= len;
         return ERR_OK;
     }
-    c->part = slab_new(len);
+    c->part_room = len < PART_FIRST ? len : PART_FIRST;
+    c->part = slab_new(c->part_room);
     c->part_want = len;
     c->part_len = 0;
     return next_of_part(c, frame);

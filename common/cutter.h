@@ -4,7 +4,8 @@
  *   cutter_next -> frame, frame ... ERR_END
  *
  * A frame that lies whole in what was read is a slice of it.  One that does not gets a
- * slab of its own size; what is there of it is moved once and the rest is read in place.
+ * slab of its own; what is there of it is moved and the rest is read in place.  That slab begins
+ * with 64 KiB and doubles as bytes come: who only says that much will come gets nothing for it.
  *
  * Memory:  holds the slices that it has not cut yet.
  * Limits:  frame_max; ERR_TOO_BIG is for good.
@@ -24,7 +25,7 @@ struct cutter {
     uint8_t head[4]; /* a length that has come in part */
     size_t head_len;
     struct slab *part; /* a frame that has come in part */
-    size_t part_len, part_want;
+    size_t part_len, part_room, part_want;
     struct slice rest; /* read, not yet cut */
 };
 

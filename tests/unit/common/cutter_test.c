@@ -111,6 +111,33 @@ START_TEST(a_begun_frame_has_room_for_its_rest_only)
 }
 END_TEST
 
+/* Who announces 5 MB is given room for what has come, about. */
+START_TEST(a_large_frame_gets_room_as_it_comes)
+{
+    enum { LEN = 5000000, PIECE = 10000 };
+    struct cutter c = {.frame_max = LEN};
+    struct slice frame;
+    uint8_t *bytes = mem_alloc(PIECE);
+    cutter_take(&c, slice_copy("\0\x4c\x4b\x40", 4));
+    ck_assert_int_eq(cutter_next(&c, &frame), ERR_END);
+    ck_assert_uint_eq(cutter_wanted(&c), LEN);
+    ck_assert_uint_le(slab_bytes_in_use(), 70000);
+    for (size_t at = 0; at < LEN; at += PIECE) {
+        ck_assert_uint_le(slab_bytes_in_use(), 70000 + 2 * at);
+        memset(bytes, (int)(at / PIECE), PIECE);
+        feed(&c, bytes, PIECE);
+        ck_assert_int_eq(cutter_next(&c, &frame), at + PIECE < LEN ? ERR_END : ERR_OK);
+    }
+    ck_assert_uint_eq(frame.len, LEN);
+    for (size_t at = 0; at < LEN; at++)
+        ck_assert_uint_eq(frame.base[at], (uint8_t)(at / PIECE));
+    mem_free(bytes);
+    slice_drop(&frame);
+    cutter_drop(&c);
+    ck_assert_uint_eq(slab_bytes_in_use(), 0);
+}
+END_TEST
+
 START_TEST(too_big_is_for_good)
 {
     struct cutter c = {.frame_max = 300};
@@ -169,6 +196,7 @@ int main(void)
                                    SUITE_CASE(any_pieces_give_the_same_frames),
                                    SUITE_CASE(a_whole_frame_is_not_copied),
                                    SUITE_CASE(a_begun_frame_has_room_for_its_rest_only),
+                                   SUITE_CASE(a_large_frame_gets_room_as_it_comes),
                                    SUITE_CASE(too_big_is_for_good),
                                    SUITE_CASE(an_outbox_is_a_queue_of_bytes),
                                    {0},
