@@ -9,6 +9,7 @@
 #include "common/disk.h"
 #include "common/flight.h"
 #include "common/log.h"
+#include "common/mem.h"
 #include "metadata/open.h"
 
 static const char usage[] =
@@ -164,6 +165,7 @@ static enum err serve(const struct bookie_conf *conf, const sigset_t *signals)
 
 int main(int argc, char **argv)
 {
+    mem_setup();
     const struct options o = read_options(argc, argv);
     if (o.exit_code >= 0)
         return o.exit_code;

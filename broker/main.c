@@ -178,6 +178,7 @@ static enum err serve(const struct broker_conf *conf, const sigset_t *signals)
 
 int main(int argc, char **argv)
 {
+    mem_setup();
     const struct options o = read_options(argc, argv);
     if (o.exit_code >= 0)
         return o.exit_code;

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "common/flight.h"
+#include "common/mem.h"
 
 const char *program_path = "lgm";
 
@@ -51,6 +52,7 @@ int usage_error(const char *name, const char *fmt, ...)
 
 int main(int argc, char **argv)
 {
+    mem_setup();
     program_path = argv[0];
     flight_install();
     if (argc < 2) {

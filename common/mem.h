@@ -9,15 +9,19 @@
 
 #include <stddef.h>
 
-void *mem_alloc(size_t size);            /* zeroed; gives */
-void *mem_resize(void *p, size_t size);  /* takes p, gives; new bytes are not zeroed */
-void mem_free(void *p);                  /* takes; NULL is fine */
-char *mem_string(const char *s);         /* gives a copy */
+/* First thing in main(): large blocks, which are what differs between a busy and a quiet hour, go
+ * back to the system when they are freed; and threads share a few heaps. */
+void mem_setup(void);
+
+void *mem_alloc(size_t size);           /* zeroed; gives */
+void *mem_resize(void *p, size_t size); /* takes p, gives; new bytes are not zeroed */
+void mem_free(void *p);                 /* takes; NULL is fine */
+char *mem_string(const char *s);        /* gives a copy */
 char *mem_string_n(const char *s, size_t len);
 char *mem_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* gives */
 
 #define mem_new(type) ((type *)mem_alloc(sizeof(type)))
 
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #endif
