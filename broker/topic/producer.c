@@ -138,13 +138,10 @@ void topic_producer_publish(struct topic_producer *p, struct publish *m)
 
 static struct topic_producer *named(const struct topic *t, const char *name)
 {
-    list_each(&t->producers, n)
-    {
-        struct topic_producer *p = topic_producer_of(list_entry(n, struct guest, node));
-        if (strcmp(p->name, name) == 0)
-            return p;
-    }
-    return NULL;
+    struct topic_producer *p;
+
+    HASH_FIND_STR(t->by_name, name, p);
+    return p;
 }
 
 static void arrive(struct guest *g)
@@ -163,6 +160,7 @@ static void arrive(struct guest *g)
         return;
     }
     list_push_back(&g->topic->producers, &g->node);
+    HASH_ADD_KEYPTR(hh, g->topic->by_name, p->name, strlen(p->name), p);
     metric_add(&topics_env_of(g->topics)->metrics->producers, 1);
     guest_admit(g);
 }
@@ -172,6 +170,7 @@ static void leave(struct guest *g)
     struct topic_producer *p = topic_producer_of(g);
 
     list_remove(&g->node);
+    HASH_DEL(g->topic->by_name, p);
     list_remove(&p->waiting.node);
     metric_add(&topics_env_of(g->topics)->metrics->producers, -1);
     for (struct list_node *n; (n = list_pop_front(&p->held));)

@@ -20,6 +20,8 @@
 #ifndef BROKER_TOPIC_PRODUCER_H
 #define BROKER_TOPIC_PRODUCER_H
 
+#include "broker/table.h"
+
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/topic/guest.h"
 
@@ -45,6 +47,7 @@ struct topic_producer {
     struct guest guest;    /* front_ops is the `guest` of a topic_producer_front */
     char *name;            /* wanted, or NULL: set at opened(); the front's to free after ended() */
     struct list_node held; /* private, as the rest: the back's */
+    UT_hash_handle hh;     /* in topic.by_name, while it is in */
     unsigned in_flight;
     struct topics_held waiting;
 };

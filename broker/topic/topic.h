@@ -25,6 +25,7 @@
 
 struct guest;
 struct subscription;
+struct topic_producer;
 
 enum topic_state { TOPIC_LOADING, TOPIC_READY, TOPIC_LEAVING, TOPIC_CLOSING, TOPIC_GONE };
 
@@ -38,6 +39,7 @@ struct topic {
     struct list_node waiting;       /* topics_call: for it to be loaded, or gone */
     struct list_node unloads;       /* topics_unload: for it to be gone */
     struct list_node producers;     /* guest.node */
+    struct topic_producer *by_name; /* the same */
     struct list_node subscriptions; /* subscription.node */
     struct list_node deletes;       /* topic_delete_call */
     unsigned guests;                /* that point here */
@@ -53,7 +55,7 @@ struct topic {
 
     /* loading */
     bool create, may_create; /* somebody wants it made; and it may be */
-    bool unwanted; /* to be closed as soon as it is loaded */
+    bool unwanted;           /* to be closed as soon as it is loaded */
     struct ownership_call ask_owner;
     struct topic_facts_ask ask_facts;
     struct ml_call ml_call;
