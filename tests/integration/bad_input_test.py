@@ -100,7 +100,7 @@ def errors_reach_the_user(folder):
         assert done.returncode == 1 and text.lower() in done.stderr.lower(), (words, done)
     fails("namespace", "produce", "persistent://nobody/nowhere/t", "-m", "x")
     fails("name", "produce", "persistent://a/b", "-m", "x")
-    fails("exclusive", "consume", "t", "-s", "s", "-t", "Shared", "-n", "1")
+    fails("supported yet", "consume", "t", "-s", "s", "-t", "Key_Shared", "-n", "1")
     server.run("produce", "t", "-m", "one")
     first = server.spawn("consume", "t", "-s", "s", "-p", "Earliest", "-n", "2")
     assert first.stdout.readline() == "one\n"

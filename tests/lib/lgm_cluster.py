@@ -262,7 +262,7 @@ class Bookie(Lgm):
 
 
 class Broker(Lgm):
-    program, ready_path = "lgm-broker", "/admin/v2/brokers/health"
+    program, ready_path = "lgm-broker", "/admin/v2/brokers/ready"
 
     def __init__(self, build, folder, name, metadata_url, cluster="c1", **conf):
         super().__init__(build, folder, name, conf)
