@@ -3,6 +3,10 @@
 #include "broker/managed_ledger/cursor_set.h"
 #include "broker/managed_ledger/managed_ledger_inside.h"
 
+/* Entries that nobody wants, between two that are: read too, which costs less than a second read.
+ */
+enum { GAP_MAX = 16 };
+
 /* One managed_ledger_read() on its way: cache, then runs of entries from sources. */
 struct read_job {
     struct list_node node;
@@ -13,7 +17,7 @@ struct read_job {
     struct segment_read read;
     struct ml_entry *entries;
     unsigned n, room;
-    unsigned n_before; /* when the run began */
+    bool came; /* an entry of the run did */
     size_t bytes;
     struct position next;
 };
@@ -101,8 +105,15 @@ static void let_go(struct read_job *j)
 static void on_entry(struct segment_read *r, int64_t id, struct slice payload)
 {
     struct read_job *j = container_of(r, struct read_job, read);
+    struct position at = {j->source->ledger, id};
 
-    keep(j, (struct position){j->source->ledger, id}, payload);
+    j->came = true;
+    if (position_equal(wanted(j, at), at)) {
+        keep(j, at, payload);
+        return;
+    }
+    slice_drop(&payload);
+    j->next = after(at);
 }
 
 static void on_done(struct segment_read *r, enum err err)
@@ -111,7 +122,7 @@ static void on_done(struct segment_read *r, enum err err)
     struct managed_ledger *m = j->ml;
 
     let_go(j);
-    if (!err && j->n == j->n_before)
+    if (!err && !j->came)
         err = ERR_NO_ENTRY;
     ml_hold(m);
     if (err)
@@ -127,10 +138,12 @@ static int64_t run_end(const struct read_job *j, struct position at)
     const struct segment *s = segments_find(&j->ml->segments, at.ledger);
     int64_t last = at.entry;
 
-    for (unsigned n = j->n + 1; n < j->r->max_entries && last + 1 < s->entries; n++, last++) {
-        struct position one = {at.ledger, last + 1};
-        if (!position_equal(wanted(j, one), one) || entry_cache_has(j->ml->env->cache, one))
+    for (unsigned n = j->n + 1; n < j->r->max_entries; n++) {
+        struct position one = wanted(j, (struct position){at.ledger, last + 1});
+        if (one.ledger != at.ledger || one.entry >= s->entries || one.entry - last > GAP_MAX ||
+            entry_cache_has(j->ml->env->cache, one))
             break;
+        last = one.entry;
     }
     return last;
 }
@@ -138,7 +151,7 @@ static int64_t run_end(const struct read_job *j, struct position at)
 static void read_run(struct read_job *j, struct position at)
 {
     j->state = JOB_READING;
-    j->n_before = j->n;
+    j->came = false;
     j->read = (struct segment_read){
         .first = at.entry,
         .last = run_end(j, at),
