@@ -1,12 +1,27 @@
 #include "broker/session/checks.h"
 
+#include <string.h>
+
 #include "broker/policy/topic_facts.h"
+
+bool checks_too_long(const char *name)
+{
+    return name && strnlen(name, NAME_BYTES_MAX + 1) > NAME_BYTES_MAX;
+}
+
+enum err checks_topic_name(const char *topic, struct topic_name *name, const char **why)
+{
+    *why = "a topic's name has 1,024 bytes at most";
+    if (checks_too_long(topic))
+        return ERR_INVALID_NAME;
+    *why = "not a topic's name";
+    return topic_facts_name(topic, name);
+}
 
 enum err checks_topic(struct session *s, const char *topic, enum action action,
                       struct topic_name *name, const char **why)
 {
-    *why = "not a topic's name";
-    TRY(topic_facts_name(topic, name));
+    TRY(checks_topic_name(topic, name, why));
     enum err err = ERR_NOT_ALLOWED;
     *why = "non-persistent topics are not supported yet";
     if (name->persistent) {

@@ -5,6 +5,11 @@
 #include "broker/session/session.h"
 #include "metadata/paths.h"
 
+enum { NAME_BYTES_MAX = 1024 }; /* of a topic, subscription, producer or consumer, each */
+
+bool checks_too_long(const char *name); /* NULL is not */
+/* *name is given on ERR_OK. */
+MUST_CHECK enum err checks_topic_name(const char *topic, struct topic_name *name, const char **why);
 /* Name, kind, and authorization; *name is given on ERR_OK, *why is a sentence otherwise. */
 MUST_CHECK enum err checks_topic(struct session *s, const char *topic, enum action action,
                                  struct topic_name *name, const char **why);

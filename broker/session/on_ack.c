@@ -150,6 +150,9 @@ static const char *refusal(const Pulsar__Proto__CommandAck *ack)
 {
     if (ack->has_txnid_least_bits || ack->has_txnid_most_bits)
         return "transactions are not supported yet";
+    if (ack->ack_type != PULSAR__PROTO__COMMAND_ACK__ACK_TYPE__Individual &&
+        ack->ack_type != PULSAR__PROTO__COMMAND_ACK__ACK_TYPE__Cumulative)
+        return "an acknowledgement is individual or cumulative";
     if (ack->ack_type == PULSAR__PROTO__COMMAND_ACK__ACK_TYPE__Cumulative && ack->n_message_id != 1)
         return "a cumulative acknowledgement has exactly one message id";
     return NULL;

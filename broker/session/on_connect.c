@@ -30,6 +30,14 @@ static bool is_one_too_many(const struct session *s)
     return max > 0 && metric_get(&session_env(s)->metrics->connections) > max;
 }
 
+/* What both sides speak; clients count from 0. */
+static int32_t common_version(int32_t client)
+{
+    if (client < 0)
+        return 0;
+    return client < PROTOCOL_VERSION ? client : PROTOCOL_VERSION;
+}
+
 enum err on_connect(struct session *s, const struct command *c)
 {
     const Pulsar__Proto__CommandConnect *connect = c->base->connect;
@@ -45,7 +53,7 @@ enum err on_connect(struct session *s, const struct command *c)
     metric_add(&session_env(s)->metrics->connects, 1);
     log_event(LOG_DEBUG, "session.connected", F_STR("peer", conn_peer(s->conn)),
               F_STR("client", connect->client_version), F_I64("version", version));
-    reply_connected(s, version < PROTOCOL_VERSION ? version : PROTOCOL_VERSION);
+    reply_connected(s, common_version(version));
     return ERR_OK;
 }
 

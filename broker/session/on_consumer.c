@@ -122,6 +122,12 @@ static enum err check_names(const Pulsar__Proto__CommandSubscribe *c, const char
     *why = "a subscription must have a name"; /* ProducerBusy: clients.md 20 */
     if (!*c->subscription)
         return ERR_PRODUCER_BUSY;
+    *why = "a subscription's name has 1,024 bytes at most";
+    if (checks_too_long(c->subscription))
+        return ERR_NOT_ALLOWED;
+    *why = "a consumer's name has 1,024 bytes at most";
+    if (checks_too_long(c->consumer_name))
+        return ERR_NOT_ALLOWED;
     *why = "this subscription name is kept for the system";
     return is_reserved(c->subscription) ? ERR_NOT_ALLOWED : ERR_OK;
 }

@@ -7,6 +7,7 @@
 #include "broker/metrics.h"
 #include "broker/policy/partitions_make.h"
 #include "broker/policy/topic_facts.h"
+#include "broker/session/checks.h"
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
 #include "broker/topic/topics.h"
@@ -174,8 +175,7 @@ static void topic_known(struct topic_facts_ask *a, enum err err, const struct to
 static enum err check(struct session *s, const char *topic, struct topic_name *name,
                       const char **why)
 {
-    *why = "not a topic's name";
-    TRY(topic_facts_name(topic, name));
+    TRY(checks_topic_name(topic, name, why));
     enum err err = ERR_NOT_ALLOWED;
     *why = "non-persistent topics are not supported yet";
     if (name->persistent) {

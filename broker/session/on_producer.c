@@ -110,6 +110,8 @@ static const char *refusal(const Pulsar__Proto__CommandProducer *p)
         return "transactions are not supported yet";
     if (p->initial_subscription_name && *p->initial_subscription_name)
         return "an initial subscription is not supported yet";
+    if (checks_too_long(p->producer_name))
+        return "a producer's name has 1,024 bytes at most";
     return checks_schema(p->schema);
 }
 

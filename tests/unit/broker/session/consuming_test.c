@@ -91,6 +91,34 @@ START_TEST(what_is_acknowledged_does_not_come_again)
 }
 END_TEST
 
+START_TEST(an_ack_of_no_known_type_does_nothing)
+{
+    begin();
+    publish_some(TOPIC, 1);
+    raw_subscribed(r, 1, TOPIC, "s");
+    raw_flow(r, 1, 100);
+    Pulsar__Proto__MessageIdData id = expect_some(0, 1), *ids[] = {&id};
+    RAW(base, ACK, ack, CommandAck, COMMAND_ACK, ack);
+    ack.consumer_id = 1;
+    ack.ack_type = (Pulsar__Proto__CommandAck__AckType)7;
+    ack.n_message_id = 1;
+    ack.message_id = ids;
+    raw_put(r, &base);
+    raw_expect_nothing(r);
+    ack.has_request_id = true;
+    ack.request_id = 9;
+    raw_put(r, &base);
+    raw_expect(r, RAW_TYPE(ACK_RESPONSE));
+    ck_assert_uint_eq(r->got->ackresponse->request_id, 9);
+    ck_assert_int_eq(r->got->ackresponse->error, 22);
+    raw_close_consumer(r, 1, 5);
+    raw_subscribed(r, 1, TOPIC, "s");
+    raw_flow(r, 1, 100);
+    expect_some(0, 1);
+    finish();
+}
+END_TEST
+
 START_TEST(acknowledged_stays_acknowledged_over_a_restart_of_the_broker)
 {
     begin();
@@ -384,6 +412,7 @@ int main(void)
                          SUITE_CASE(as_many_as_permitted_and_no_more),
                          SUITE_CASE(new_messages_come_by_themselves),
                          SUITE_CASE(what_is_acknowledged_does_not_come_again),
+                         SUITE_CASE(an_ack_of_no_known_type_does_nothing),
                          SUITE_CASE(acknowledged_stays_acknowledged_over_a_restart_of_the_broker),
                          SUITE_CASE(a_partial_batch_is_not_acknowledged),
                          SUITE_CASE(redelivery_begins_at_the_first_not_acknowledged),

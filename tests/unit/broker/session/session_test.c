@@ -28,6 +28,52 @@ START_TEST(connect_tells_what_the_broker_can)
 }
 END_TEST
 
+START_TEST(the_version_is_one_that_both_speak)
+{
+    static const struct {
+        int32_t client, answer;
+    } versions[] = {{-5, 0}, {0, 0}, {12, 12}, {21, 21}, {99, 21}, {INT32_MIN, 0}, {INT32_MAX, 21}};
+
+    begin();
+    struct raw *n = raw_dial(broker_port(inn->broker));
+    RAW(base, CONNECT, connect, CommandConnect, COMMAND_CONNECT, c);
+    c.client_version = (char *)(uintptr_t) "raw";
+    c.has_protocol_version = true;
+    c.protocol_version = versions[_i].client;
+    raw_put(n, &base);
+    raw_expect(n, RAW_TYPE(CONNECTED));
+    ck_assert_int_eq(n->got->connected->protocol_version, versions[_i].answer);
+    raw_drop(&n);
+    finish();
+}
+END_TEST
+
+/* Of each the longest that is taken, and one byte more. */
+START_TEST(names_have_a_limit)
+{
+    enum { MOST = 1024 };
+    char name[MOST + 2];
+
+    begin();
+    memset(name, 'n', sizeof(name));
+    name[MOST + 1] = '\0';
+    raw_producer(r, 1, 1, TOPIC, name);
+    raw_expect_error(r, 1, 22);
+    raw_subscribe(r, 1, 2, TOPIC, name);
+    raw_expect_error(r, 2, 22);
+    raw_producer(r, 1, 3, name, NULL);
+    raw_expect_error(r, 3, 17);
+    raw_lookup(r, 4, name);
+    raw_expect(r, RAW_TYPE(LOOKUP_RESPONSE));
+    ck_assert_int_eq(r->got->lookuptopicresponse->response,
+                     PULSAR__PROTO__COMMAND_LOOKUP_TOPIC_RESPONSE__LOOKUP_TYPE__Failed);
+    name[MOST] = '\0';
+    raw_producer(r, 1, 5, TOPIC, name);
+    raw_expect(r, RAW_TYPE(PRODUCER_SUCCESS));
+    finish();
+}
+END_TEST
+
 START_TEST(nothing_before_connect)
 {
     begin();
@@ -308,6 +354,8 @@ int main(void)
 {
     return suite_run("session", (suite_case[]){
                                     SUITE_CASE(connect_tells_what_the_broker_can),
+                                    SUITE_LOOP(the_version_is_one_that_both_speak, 7),
+                                    SUITE_CASE(names_have_a_limit),
                                     SUITE_CASE(nothing_before_connect),
                                     SUITE_CASE(connect_only_once),
                                     SUITE_CASE(frames_may_come_byte_by_byte),
