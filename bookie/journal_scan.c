@@ -1,5 +1,6 @@
 #include "bookie/journal_scan.h"
 
+#include "bookie/bytes.h"
 #include "bookie/journal_format.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -62,19 +63,76 @@ static enum err report_damage(const struct journal_files *files, const struct sc
     return ERR_CHECKSUM;
 }
 
-/* Behind a broken place: a group that began after the missing record proves a loss. */
-static enum err look_for_later(const struct journal_files *files, struct scan *s, uint64_t at,
-                               uint64_t missing)
+/* ---- what is behind the last record ---- */
+
+struct tail {
+    uint64_t at;    /* behind the last record */
+    uint64_t ends;  /* behind the last byte that is not zero; 0: all are */
+    bool ours, old; /* something there begins like a record of this file; of one before it */
+};
+
+static void note_record(struct tail *t, const struct scan *s, const uint8_t *p)
 {
+    const uint64_t file = get_u64(p + 8);
+    uint32_t length;
+
+    if (file == s->id)
+        t->ours = true;
+    else if (file > 0 && file < s->id && !journal_record_peek(p, file, s->record_max, &length))
+        t->old = true;
+}
+
+static enum err note_block(struct tail *t, struct scan *s, uint64_t at)
+{
+    const uint64_t left = s->size - at;
+    const uint64_t n = left < JOURNAL_BLOCK ? left : JOURNAL_BLOCK;
+    const uint8_t *p;
+
+    TRY(look(s, at, n, &p));
+    if (p && n >= JOURNAL_RECORD)
+        note_record(t, s, p);
+    for (uint64_t i = p ? n : 0; i > 0; i--) {
+        if (p[i - 1]) {
+            t->ends = at + i;
+            break;
+        }
+    }
+    return ERR_OK;
+}
+
+/* A recycled file ends in what it held before; else only zeros follow the last record.  Whatever
+ * else is there was being written when the machine or the process died, or has been damaged. */
+static void report_tail(const struct journal_files *files, const struct scan *s,
+                        const struct tail *t)
+{
+    if (!t->ours && (t->old || t->ends == 0))
+        return;
+    char *path = journal_file_path(files, s->id);
+    log_event(LOG_WARN, "journal.tail_cut", F_STR("path", path), F_U64("offset", t->at),
+              F_U64("bytes", t->ends > t->at ? t->ends - t->at : 0));
+    mem_free(path);
+}
+
+/* Behind a broken place: a group that began after the missing record proves a loss. */
+static enum err look_for_later(const struct journal_files *files, struct scan *s, uint64_t end,
+                               uint64_t at, uint64_t missing)
+{
+    struct tail tail = {.at = end};
+    const uint8_t *p;
+
+    TRY(look(s, end, JOURNAL_RECORD, &p));
+    if (p)
+        note_record(&tail, s, p);
     for (; at + JOURNAL_RECORD <= s->size; at += JOURNAL_BLOCK) {
         struct journal_record r;
         const enum err err = record_at(s, at, &r);
-        if (err == ERR_END)
-            continue;
-        TRY(err);
-        if (r.group > missing)
+        if (err && err != ERR_END)
+            return err;
+        if (!err && r.group > missing)
             return report_damage(files, s, at, missing);
+        TRY(note_block(&tail, s, at));
     }
+    report_tail(files, s, &tail);
     return ERR_OK;
 }
 
@@ -82,6 +140,8 @@ static enum err look_for_later(const struct journal_files *files, struct scan *s
 static enum err scan_records(const struct journal_files *files, struct scan *s, uint64_t at,
                              journal_record_fn *each, void *ctx, uint64_t *next)
 {
+    uint64_t end = at;
+
     for (;;) {
         struct journal_record r;
         enum err err = record_at(s, at, &r);
@@ -89,12 +149,12 @@ static enum err scan_records(const struct journal_files *files, struct scan *s, 
             return err;
         if (!err && r.sequence == *next) {
             TRY(each(ctx, r.kind, r.payload));
-            at += journal_record_size(r.payload.len);
+            end = at += journal_record_size(r.payload.len);
             ++*next;
         } else if (at % JOURNAL_BLOCK) {
             at = journal_blocks(at); /* what may follow in this block is padding */
         } else {
-            return look_for_later(files, s, at, *next);
+            return look_for_later(files, s, end, at, *next);
         }
     }
 }

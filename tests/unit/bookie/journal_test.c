@@ -10,6 +10,7 @@
 #include "common/mem.h"
 #include "tests/lib/fake_disk.h"
 #include "tests/lib/suite.h"
+#include "tests/unit/common/captured.h"
 
 enum { KIND = 1, MAX_RECORDS = 4096 };
 
@@ -20,6 +21,7 @@ struct one {
     uint64_t number;
 };
 
+static struct captured captured;
 static struct fake_disk *disk;
 static struct loops loops;
 static struct journal *journal;
@@ -221,6 +223,44 @@ START_TEST(recycles_files)
 }
 END_TEST
 
+/* Once, with file, offset (behind the record before that block) and how much. */
+static void expect_tail_cut(const char *text, uint64_t file, uint64_t block)
+{
+    const char *line = strstr(text, "journal.tail_cut");
+    char *p = path(file);
+    uint64_t offset;
+
+    ck_assert_ptr_nonnull(line);
+    ck_assert_ptr_nonnull(strstr(line, p));
+    ck_assert_int_eq(sscanf(strstr(line, "offset="), "offset=%" SCNu64, &offset), 1);
+    ck_assert_uint_le(offset, block);
+    ck_assert_uint_gt(offset + JOURNAL_BLOCK, block);
+    ck_assert_ptr_nonnull(strstr(line, "bytes="));
+    ck_assert_ptr_null(strstr(line, "bytes=0 "));
+    ck_assert_ptr_null(strstr(line + 1, "journal.tail_cut"));
+    mem_free(p);
+}
+
+/* Also one that is full of old records, since it was recycled. */
+START_TEST(a_whole_journal_has_no_cut_tail)
+{
+    begin();
+    file_bytes = 256 << 10;
+    ck_assert_int_eq(open_again(), ERR_OK);
+    for (unsigned i = 0; i < 40; i++) {
+        send_groups(i, 1, 50000);
+        mark = journal_mark(journal);
+        journal_trim(journal, mark);
+    }
+    crash();
+    capture_start(&captured);
+    ck_assert_int_eq(open_again(), ERR_OK);
+    ck_assert_ptr_null(strstr(capture_end(&captured), "journal.tail_cut"));
+    file_bytes = 1 << 20;
+    end();
+}
+END_TEST
+
 START_TEST(a_torn_tail_is_the_end)
 {
     begin();
@@ -230,7 +270,9 @@ START_TEST(a_torn_tail_is_the_end)
     send_groups(10, 1, 30000);
     crash();
     flip(before.file, before.offset + 9000); /* the last group did not arrive whole */
+    capture_start(&captured);
     ck_assert_int_eq(open_again(), ERR_OK);
+    expect_tail_cut(capture_end(&captured), before.file, before.offset);
     ck_assert_uint_eq(n_replayed, 10);
     send_groups(11, 2, 100); /* the torn one's sequence is given out again, in a new file */
     crash();
@@ -249,7 +291,7 @@ START_TEST(a_group_with_a_hole_is_a_torn_tail)
     const struct journal_conf c = conf();
     ck_assert_int_eq(journal_open(&journal, &c, fake_disk_of(disk), mark), ERR_OK);
     for (uint64_t i = 0; i < 20; i++)
-        send(i, 2000); /* with its head a record of half a block */
+        send(i, 2000);                                /* with its head a record of half a block */
     ck_assert_int_eq(journal_start(journal), ERR_OK); /* finds them all waiting */
     wait_for(n_sent);
     crash();
@@ -424,6 +466,7 @@ int main(void)
                                     SUITE_CASE(goes_on_after_a_restart),
                                     SUITE_CASE(replays_from_the_mark),
                                     SUITE_CASE(recycles_files),
+                                    SUITE_CASE(a_whole_journal_has_no_cut_tail),
                                     SUITE_CASE(a_torn_tail_is_the_end),
                                     SUITE_CASE(a_group_with_a_hole_is_a_torn_tail),
                                     SUITE_CASE(a_damaged_middle_is_refused),
