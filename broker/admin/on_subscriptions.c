@@ -215,7 +215,12 @@ void on_subscription_delete(struct job *j)
 
 static void moved(struct cursor_ack_call *call, enum err err)
 {
-    visit_leaves(container_of(call, struct visit, ack_call), err, NULL);
+    struct visit *v = container_of(call, struct visit, ack_call);
+    struct subscription *s = subscription_find(v->topic, v->subscription);
+
+    if (s && topic_is_ready(v->topic))
+        subscription_check_end(s);
+    visit_leaves(v, err, NULL);
 }
 
 static void ack_upto(struct visit *v, struct topic *t, struct cursor *c, struct position p)

@@ -108,6 +108,7 @@ struct ml_terminate {
 };
 void managed_ledger_terminate(struct managed_ledger *m, struct ml_terminate *t);
 bool managed_ledger_is_terminated(const struct managed_ledger *m);
+bool managed_ledger_has_ended(const struct managed_ledger *m); /* it is, and done() was called */
 
 struct ml_add {
     struct chain payload; /* from 0x0e01; at most CHAIN_MAX - 1 slices; borrowed until done() */

@@ -7,6 +7,11 @@ bool managed_ledger_is_terminated(const struct managed_ledger *m)
     return m->terminated;
 }
 
+bool managed_ledger_has_ended(const struct managed_ledger *m)
+{
+    return m->record->terminatedposition && !m->terminate_saving;
+}
+
 static struct position terminated_at(const struct managed_ledger *m)
 {
     const ManagedLedger__NestedPositionInfo *p = m->record->terminatedposition;

@@ -1,5 +1,6 @@
 /* CONNECT, PING, PONG. */
 #include <stdio.h>
+#include <string.h>
 
 #include "broker/broker.h"
 #include "broker/metrics.h"
@@ -30,6 +31,14 @@ static bool is_one_too_many(const struct session *s)
     return max > 0 && metric_get(&session_env(s)->metrics->connections) > max;
 }
 
+/* Clients built on the C++ one close the connection over it: clients.md 22. */
+static bool knows_end(const Pulsar__Proto__CommandConnect *c, int32_t version)
+{
+    static const char cpp[] = "Pulsar-CPP";
+
+    return version >= 9 && strncmp(c->client_version, cpp, sizeof(cpp) - 1) != 0;
+}
+
 /* What both sides speak; clients count from 0. */
 static int32_t common_version(int32_t client)
 {
@@ -50,6 +59,7 @@ enum err on_connect(struct session *s, const struct command *c)
         return ERR_OK;
     }
     s->state = SESSION_READY;
+    s->hears_end = knows_end(connect, version);
     metric_add(&session_env(s)->metrics->connects, 1);
     log_event(LOG_DEBUG, "session.connected", F_STR("peer", conn_peer(s->conn)),
               F_STR("client", connect->client_version), F_I64("version", version));

@@ -83,10 +83,23 @@ static void on_ended(struct guest *g)
     session_let_go(s);
 }
 
+static void on_reached_end(struct topic_consumer *tc)
+{
+    struct handle *h = &of_guest(&tc->guest)->handle;
+    Pulsar__Proto__CommandReachedEndOfTopic end = PULSAR__PROTO__COMMAND_REACHED_END_OF_TOPIC__INIT;
+
+    if (h->state != HANDLE_READY || !h->session->hears_end)
+        return;
+    end.consumer_id = h->id;
+    REPLY(base, REACHED_END_OF_TOPIC, reachedendoftopic, end);
+    session_send(h->session, &base);
+}
+
 static const struct topic_consumer_front front = {
     .guest = {.opened = on_opened, .go = on_go, .check = on_check, .ended = on_ended},
     .deliver = session_deliver,
     .answered = session_answered,
+    .reached_end = on_reached_end,
 };
 
 /* ---- SUBSCRIBE ---- */

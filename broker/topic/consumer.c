@@ -90,6 +90,7 @@ static void ack(struct topic_consumer *c, struct consumer_ask *a)
     else
         cursor_ack(s->cursor, a->at, a->n, a->wanted && !err ? &a->ack : NULL);
     s->feed.ops->acked(&s->feed, a->at, a->n);
+    subscription_check_end(s);
     if (!a->wanted || err)
         topic_consumer_answer(a, err);
 }
@@ -269,6 +270,26 @@ void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d)
     loop_post(guest_back_loop(&c->guest), &d->task);
 }
 
+/* ---- the end of a terminated topic ---- */
+
+static void on_end(struct task *t)
+{
+    struct topic_consumer *c = container_of(t, struct topic_consumer, end_task);
+
+    if (front_of(c)->reached_end)
+        front_of(c)->reached_end(c);
+}
+
+/* It comes to the front before ended(), which is posted later. */
+void topic_consumer_reached_end(struct topic_consumer *c)
+{
+    if (c->told_end)
+        return;
+    c->told_end = true;
+    c->end_task.run = on_end;
+    loop_post(c->guest.front, &c->end_task);
+}
+
 /* ---- coming and going ---- */
 
 static void arrive(struct guest *g)
@@ -296,6 +317,7 @@ void topic_consumer_open(struct topic_consumer *c)
 {
     c->subscription = NULL;
     c->building = NULL;
+    c->told_end = false;
     list_init(&c->reading);
     c->guest.back_ops = &back;
     guest_open(&c->guest);

@@ -100,6 +100,7 @@ struct topic_consumer_front {
     struct guest_front guest;
     void (*deliver)(struct topic_consumer *c, struct delivery *d);
     void (*answered)(struct topic_consumer *c, struct consumer_ask *a);
+    void (*reached_end)(struct topic_consumer *c); /* once: nothing more will come */
 };
 
 struct topic_consumer {
@@ -113,6 +114,8 @@ struct topic_consumer {
     uint64_t epoch;
     struct subscription *subscription; /* private, as the rest: the back's */
     struct list_node reading;          /* consumer_ask.node: ASK_LAST_ID */
+    bool told_end;
+    struct task end_task;
     struct shared_consumer shared;
     struct delivery *building; /* what a Shared one gets of the entries being sorted */
 };
@@ -123,7 +126,8 @@ void topic_consumer_ask_drop(struct consumer_ask **a); /* once answered */
 void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d);
 
 /* ---- back ---- */
-struct delivery *delivery_new(unsigned room); /* gives; empty */
+void topic_consumer_reached_end(struct topic_consumer *c); /* again is fine */
+struct delivery *delivery_new(unsigned room);              /* gives; empty */
 struct delivery *delivery_grow(struct delivery *d, unsigned room);
 void delivery_item_drop(struct delivery_item *item);
 void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d);

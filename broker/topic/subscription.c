@@ -148,6 +148,17 @@ static void join(struct subscription *s, struct topic_consumer *c)
     metric_add(&env_of(s)->metrics->consumers, 1);
     guest_admit(&c->guest);
     s->feed.ops->join(&s->feed, c);
+    subscription_check_end(s);
+}
+
+void subscription_check_end(struct subscription *s)
+{
+    bool ended = s->state == SUBSCRIPTION_READY && managed_ledger_has_ended(s->topic->ml) &&
+                 cursor_backlog(s->cursor) == 0;
+
+    if (ended)
+        list_each(&s->consumers, n)
+            topic_consumer_reached_end(topic_consumer_of(list_entry(n, struct guest, node)));
 }
 
 void subscription_join(struct topic *t, struct topic_consumer *c)

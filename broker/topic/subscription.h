@@ -38,6 +38,8 @@ void subscription_delete(struct subscription *s, struct consumer_ask *a); /* ans
 /* The same in two steps, for who deletes its cursor himself: all consumers are sent away. */
 void subscription_begin_delete(struct subscription *s);
 void subscription_deleted(struct subscription *s, enum err err); /* without err it is gone */
+/* Of a terminated topic: who has seen all of it is told so. */
+void subscription_check_end(struct subscription *s);
 void subscription_grew(struct subscription *s);
 void subscription_send_away(struct subscription *s);
 void subscription_free(struct subscription *s); /* for topic.c: nobody is in it */

@@ -87,13 +87,20 @@ void topic_delete(struct topic *t, bool force, struct topic_delete_call *c)
     leave(t);
 }
 
+static void tell_terminated(struct topic *t)
+{
+    list_each(&t->producers, n) guest_send_away(list_entry(n, struct guest, node));
+    list_each(&t->subscriptions, s)
+        subscription_check_end(list_entry(s, struct subscription, node));
+}
+
 static void terminated(struct ml_terminate *m, enum err err, struct position last)
 {
     struct topic_terminate_call *c = container_of(m, struct topic_terminate_call, call);
     struct topic *t = c->topic;
 
     if (!err)
-        list_each(&t->producers, n) guest_send_away(list_entry(n, struct guest, node));
+        tell_terminated(t);
     c->done(c, err, last);
     topic_lets_go(t);
 }

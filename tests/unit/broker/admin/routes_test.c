@@ -22,6 +22,11 @@ static const struct {
     {"/{}/{}", "/x%2Fy/z%20", "x/y,z "},
     {"/a/{}", "/a/x/y", NULL},
     {"/metrics/", "/metrics/", ""},
+    {"/{word}/{}", "/word/x", "word,x"},
+    {"/{word}/{}", "/other/x", NULL},
+    {"/{word}/{}", "/word", NULL},
+    {"/a/{}", "/a/%zz", NULL},
+    {"/a/{}", "/a/x%00y", NULL},
 };
 
 START_TEST(matching)
