@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { PART_FIRST = 64 << 10 };
+enum { PART_FIRST = 64 << 10, GROWTH = 4 };
 
 struct iovec cutter_room(const struct cutter *c)
 {
@@ -54,10 +54,10 @@ static enum err out_of_bytes(struct cutter *c)
     return ERR_END;
 }
 
-/* What is there gets twice the room, up to the frame's end. */
+/* What is there gets four times the room, up to the frame's end. */
 static void grow(struct cutter *c)
 {
-    const size_t room = c->part_want / 2 > c->part_room ? c->part_room * 2 : c->part_want;
+    const size_t room = c->part_want / GROWTH > c->part_room ? c->part_room * GROWTH : c->part_want;
     struct slab *larger = slab_new(room);
     memcpy(slab_bytes(larger), slab_bytes(c->part), c->part_len);
     slab_drop(&c->part);

@@ -5,7 +5,8 @@
  *
  * A frame that lies whole in what was read is a slice of it.  One that does not gets a
  * slab of its own; what is there of it is moved and the rest is read in place.  That slab begins
- * with 64 KiB and doubles as bytes come: who only says that much will come gets nothing for it.
+ * with 64 KiB and grows fourfold as bytes come: who only says that much will come gets nothing for
+ * it.
  *
  * Memory:  holds the slices that it has not cut yet.
  * Limits:  frame_max; ERR_TOO_BIG is for good.
