@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""generate.py - the pages that come from the tables: docs/configuration.md and docs/errors.md.
+"""generate.py - the pages that come from the tables: docs/configuration.md, errors.md, admin.md.
 
 With --check nothing is written, and it is an error when a page is not what the tables say, or when
 an event that the sources log has no row in docs/operating.md, or a row has no event.
@@ -39,6 +39,38 @@ def errors():
             f"{table}\n")
 
 
+def rows_of(path, columns):
+    """The X rows of a table; strings without their quotes, names as they are."""
+    text = (HERE.parent / path).read_text()
+    cell = r'("(?:[^"\\\\]|\\\\.)*"|\w+)'
+    found = re.findall(r"^X\(" + r",\s*".join([cell] * columns) + r"\)", text, re.M)
+    return [[c.strip('"') for c in row] for row in found]
+
+
+def admin():
+    routes = rows_of("broker/admin/routes.def", 4) + rows_of("broker/admin/jobs.def", 4)
+    policies = rows_of("broker/admin/policies.def", 4)
+    verbs = rows_of("cli/admin.def", 8)
+    page = ["# Administration over HTTP\n\nFrom `broker/admin/*.def` and `cli/admin.def`. The broker answers Pulsar's "
+            "admin REST API v2 on `webServicePort`: JSON, 204 for what answers nothing, `{\"reason\": ...}` with every "
+            "refusal, 307 to the owner of a topic that another broker serves. What is not there yet is refused (405, "
+            "501) with the reason, never taken in silence.\n\n## Routes\n\n| method | path | authorized as |\n|---|---|---|\n"]
+    for method, path, _, action in routes:
+        shown = re.sub(r"\{(\w+)\}", r"\1", path).replace("{}", "{…}")
+        page.append(f"| {method} | `{shown}` | {action.removeprefix('ACTION_').lower()} |\n")
+    page.append("\n## What a namespace may be told\n\n`GET`, `POST` and `DELETE /admin/v2/namespaces/{tenant}/{namespace}/"
+                "{policy}`. Fields of the stored JSON that nobody here knows survive every change.\n\n"
+                "| policy | | |\n|---|---|---|\n")
+    for path, _, check, what in policies:
+        page.append(f"| {path} | {'501' if check == 'REFUSED' else 'works'} | {what} |\n")
+    page.append("\n## `lgm admin`\n\nThe same from the command line, in pulsar-admin's words; `lgm admin --help` tells the "
+                "options. Exit codes: 0 done, 1 refused (the broker's reason is on standard error), 2 wrong usage.\n\n"
+                "| verb | does | over |\n|---|---|---|\n")
+    for group, verb, arguments, _, method, path, _, text in verbs:
+        page.append(f"| `{group} {verb} {arguments}`".rstrip("` ") + f"` | {text} | {method} `{path}` |\n")
+    return "".join(page)
+
+
 def events():
     """Names that are logged anywhere: every literal of their shape."""
     found = set()
@@ -66,7 +98,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     stale = check_events() if args.check else 0
-    for name, text in (("configuration.md", configuration(args.build)), ("errors.md", errors())):
+    for name, text in (("configuration.md", configuration(args.build)), ("errors.md", errors()),
+                       ("admin.md", admin())):
         path = HERE / name
         if args.check and (not path.exists() or path.read_text() != text):
             print(f"docs/{name} is not what the tables say: run `make docs`")
