@@ -2,10 +2,12 @@
 """python_client.py - what Apache's Python client can do with us, feature by feature."""
 import argparse
 import hashlib
+import json
 import os
 import sys
 import threading
 import time
+import urllib.request
 
 import pulsar
 
@@ -440,6 +442,91 @@ def batch_index_cumulative(client, server):
     nothing_more(consumer)
 
 
+# ---- partitioned topics ----
+
+def admin(server, method, path, body=None):
+    request = urllib.request.Request(f"http://127.0.0.1:{server.web_port}/admin/v2{path}", method=method,
+                                     data=None if body is None else json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return answer.status, answer.read().decode()
+
+
+def partitioned_in_turns(client, server):
+    path = "/persistent/public/default/parts"
+    assert admin(server, "PUT", path + "/partitions", 4)[0] == 204
+    assert len(client.get_topic_partitions("parts")) == 4
+    consumer = subscribe(client, "parts")
+    producer = client.create_producer("parts", batching_enabled=False,
+                                      message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution)
+    wanted = {f"message {i}".encode() for i in range(400)}
+    for payload in sorted(wanted):
+        producer.send(payload)
+    got = receive_all(consumer, 400)
+    assert {m.data() for m in got} == wanted
+    assert {m.message_id().partition() for m in got} == {0, 1, 2, 3}
+    stats = json.loads(admin(server, "GET", path + "/partitioned-stats?perPartition=true")[1])
+    assert len(stats["partitions"]) == 4 and stats["metadata"]["partitions"] == 4
+
+
+def partitioned_by_key(client, server):
+    admin(server, "PUT", "/persistent/public/default/keyed/partitions", 3)
+    consumer = subscribe(client, "keyed")
+    producer = client.create_producer("keyed", batching_enabled=False)
+    for i in range(300):
+        producer.send(str(i).encode(), partition_key=f"key-{i % 10}")
+    of_key, order = {}, {}
+    for m in receive_all(consumer, 300):
+        assert of_key.setdefault(m.partition_key(), m.message_id().partition()) == m.message_id().partition()
+        assert order.get(m.partition_key(), -1) < int(m.data())
+        order[m.partition_key()] = int(m.data())
+    assert len(of_key) == 10
+
+
+def partitioned_on_first_use(client, server):
+    admin(server, "POST", "/namespaces/public/default/autoTopicCreation",
+          {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3})
+    producer = client.create_producer("made")
+    producer.send(b"x")
+    assert len(client.get_topic_partitions("made")) == 3
+    assert receive_all(subscribe(client, "made"), 1)[0].data() == b"x"
+
+
+def partitioned_deleted_is_empty(client, server):
+    path = "/persistent/public/default/gone/partitions"
+    admin(server, "PUT", path, 2)
+    producer = client.create_producer("gone")
+    producer.send(b"old")
+    producer.close()
+    admin(server, "DELETE", path)
+    admin(server, "PUT", path, 2)
+    consumer = subscribe(client, "gone")
+    client.create_producer("gone").send(b"new")
+    assert receive_all(consumer, 1)[0].data() == b"new"
+    nothing_more(consumer)
+
+
+def terminated_topic(client, server):
+    producer = client.create_producer("ended", batching_enabled=False)
+    last = producer.send(b"one")
+    consumer = subscribe(client, "ended")
+    status, body = admin(server, "POST", "/persistent/public/default/ended/terminate")
+    assert status == 200 and json.loads(body)["entryId"] == last.entry_id()
+    refused(pulsar.TopicTerminated, lambda: client.create_producer("ended"))
+    assert receive_all(consumer, 1)[0].data() == b"one"
+    nothing_more(consumer)  # and its connection lives: it was sent nothing that it does not know
+    client.create_producer("another").send(b"x")
+
+
+def over_http(client, server):
+    with_http = pulsar.Client(f"http://127.0.0.1:{server.web_port}",
+                              logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    admin(server, "PUT", "/persistent/public/default/http/partitions", 2)
+    producer = with_http.create_producer("http")
+    producer.send(b"x")
+    assert receive_all(subscribe(with_http, "http"), 1)[0].data() == b"x"
+    with_http.close()
+
+
 def unacked_limit(client, server):
     """A consumer that acknowledges nothing gets no more than the limit, and the rest after half."""
     producer = client.create_producer("limit", batching_enabled=False, block_if_queue_full=True)
@@ -505,7 +592,8 @@ FEATURES = (plain, batched, each_compression, keys_and_properties, chunked_20_mi
             survives_kill_9, shared_round_robin, shared_batches_and_chunks, shared_priorities,
             shared_redelivery_counts, shared_redeliver_all, shared_consumer_goes,
             shared_ack_by_another, shared_type_conflicts, batch_index_acks, batch_index_cumulative,
-            unacked_limit, a_million_of_1_kib)
+            unacked_limit, partitioned_in_turns, partitioned_by_key, partitioned_on_first_use,
+            partitioned_deleted_is_empty, terminated_topic, over_http, a_million_of_1_kib)
 
 
 SETTINGS = {unacked_limit: {"args": ("--set", "maxUnackedMessagesPerConsumer=100")}}
