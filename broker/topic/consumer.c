@@ -246,6 +246,7 @@ void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d)
     d->epoch = c->epoch;
     d->task.run = on_deliver;
     guest_holds(&c->guest);
+    c->out++;
     count(c, d);
     loop_post(c->guest.front, &d->task);
 }
@@ -256,6 +257,7 @@ static void on_delivered(struct task *t)
     struct topic_consumer *c = d->consumer;
 
     topics_delivered(c->guest.topics, d->bytes);
+    c->out--;
     mem_free(d);
     if (c->subscription)
         c->subscription->feed.ops->delivered(&c->subscription->feed, c);
@@ -317,6 +319,7 @@ void topic_consumer_open(struct topic_consumer *c)
 {
     c->subscription = NULL;
     c->building = NULL;
+    c->out = 0;
     c->told_end = false;
     list_init(&c->reading);
     c->guest.back_ops = &back;

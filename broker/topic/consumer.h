@@ -114,6 +114,7 @@ struct topic_consumer {
     uint64_t epoch;
     struct subscription *subscription; /* private, as the rest: the back's */
     struct list_node reading;          /* consumer_ask.node: ASK_LAST_ID */
+    unsigned out;                      /* deliveries on their way */
     bool told_end;
     struct task end_task;
     struct shared_consumer shared;

@@ -16,6 +16,8 @@ static const struct {
     [EXPLAIN_NO_CONSUMER] = {"no-consumer", "no consumer is connected"},
     [EXPLAIN_BEING_CHANGED] = {"being-changed", "the subscription is being made or deleted"},
     [EXPLAIN_READING] = {"reading", "a read from the bookies is in flight"},
+    [EXPLAIN_NO_ROOM] = {"no-room", "consumers that do not read hold the memory for entries on "
+                                    "their way (managedLedgerMaxReadsInFlightSizeInMB)"},
     [EXPLAIN_READ_FAILED] = {"read-failed", "the last read failed and is tried again every second"},
     [EXPLAIN_SUBSCRIPTION_UNACKED] = {"subscription-unacked",
                                       "too many messages of the subscription are unacknowledged"},
@@ -56,7 +58,7 @@ void explain_sentence(const struct explanation *e, char *into, size_t size)
 
 void explain_reading(struct feed *f, struct explanation *e)
 {
-    e->reason = EXPLAIN_READING;
+    e->reason = topics_read_waits(&f->turn) ? EXPLAIN_NO_ROOM : EXPLAIN_READING;
     e->since_us = loop_now(feed_env(f)->home) - f->read_since;
 }
 

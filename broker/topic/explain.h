@@ -21,9 +21,10 @@ enum explain_reason {
     EXPLAIN_MOVING,     /* nothing stands in the way */
     EXPLAIN_NO_BACKLOG, /* everything is acknowledged */
     EXPLAIN_NO_CONSUMER,
-    EXPLAIN_BEING_CHANGED,        /* the subscription is being made or deleted */
-    EXPLAIN_READING,              /* a read from the managed ledger is in flight, since_us */
-    EXPLAIN_READ_FAILED,          /* the last one did: it is tried again */
+    EXPLAIN_BEING_CHANGED, /* the subscription is being made or deleted */
+    EXPLAIN_READING,       /* a read from the managed ledger is in flight, since_us */
+    EXPLAIN_NO_ROOM,       /* a read waits: too much is on its way to consumers of this loop */
+    EXPLAIN_READ_FAILED,   /* the last one did: it is tried again */
     EXPLAIN_SUBSCRIPTION_UNACKED, /* too many unacknowledged messages */
     EXPLAIN_CONSUMER_UNACKED,     /* the same of a consumer */
     EXPLAIN_NO_PERMITS,           /* the consumer takes no more */

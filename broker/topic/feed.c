@@ -37,6 +37,7 @@ static void begin(struct feed *f, enum consumer_type type)
 
 void feed_init(struct feed *f)
 {
+    list_init(&f->turn.node);
     begin(f, CONSUMER_EXCLUSIVE);
 }
 
@@ -128,20 +129,63 @@ struct position feed_first_wanted(struct feed *f)
     return cursor_next_unacked(c, cursor_mark_delete(c));
 }
 
-/* At least one entry is read whatever its size. */
-static size_t bytes_for(struct feed *f)
+static struct topics *topics_for(struct feed *f)
 {
-    bool much = topics_delivers_much(feed_subscription(f)->topic->topics);
-    return much ? 1 : (size_t)feed_env(f)->conf->dispatch_bytes;
+    return feed_subscription(f)->topic->topics;
+}
+
+static void learn(struct feed *f, const struct ml_entry *entries, unsigned n)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        bytes += entries[i].payload.len;
+    if (n > 0)
+        f->entry_bytes = bytes / n + 1;
+}
+
+static void read_done(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
+                      struct position next)
+{
+    struct feed *f = container_of(r, struct feed, read);
+
+    learn(f, entries, n);
+    topics_read_end(topics_for(f), &f->turn);
+    f->done(r, err, entries, n, next);
+}
+
+static bool is_idle(struct topics_read *r)
+{
+    struct feed *f = container_of(r, struct feed, turn);
+
+    list_each(&feed_subscription(f)->consumers, n)
+    {
+        if (topic_consumer_of(list_entry(n, struct guest, node))->out == 0)
+            return true;
+    }
+    return false;
+}
+
+static void go(struct topics_read *r, size_t max_bytes)
+{
+    struct feed *f = container_of(r, struct feed, turn);
+
+    f->read.max_bytes = max_bytes;
+    managed_ledger_read(feed_subscription(f)->topic->ml, &f->read);
 }
 
 void feed_read(struct feed *f, unsigned max_entries)
 {
     f->read.max_entries = max_entries;
-    f->read.max_bytes = bytes_for(f);
+    f->done = f->read.done;
+    f->read.done = read_done;
     f->read.skip = feed_subscription(f)->cursor;
     f->read_since = loop_now(feed_env(f)->home);
-    managed_ledger_read(feed_subscription(f)->topic->ml, &f->read);
+    f->turn.is_idle = is_idle;
+    f->turn.go = go;
+    f->turn.max_bytes = (size_t)feed_env(f)->conf->dispatch_bytes;
+    f->turn.wants = f->entry_bytes ? max_entries * f->entry_bytes : f->turn.max_bytes;
+    topics_read(topics_for(f), &f->turn);
 }
 
 void feed_read_failed(struct feed *f, enum err err)
@@ -154,6 +198,7 @@ void feed_read_failed(struct feed *f, enum err err)
 void feed_cancel_read(struct feed *f)
 {
     managed_ledger_read_cancel(feed_subscription(f)->topic->ml, &f->read);
+    topics_read_end(topics_for(f), &f->turn);
 }
 
 static void retry(struct timer *t)

@@ -49,6 +49,10 @@ struct feed {
     };
     struct topic_consumer *consumer; /* of an exclusive one; NULL: none */
     struct ml_read read;
+    void (*done)(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
+                 struct position next); /* the kind's, of `read` */
+    struct topics_read turn;
+    size_t entry_bytes;  /* of the last read, an entry; 0: not known */
     uint64_t read_since; /* loop time */
     struct timer retry;
 };

@@ -19,6 +19,9 @@ struct topics {
     struct round_end release;
 
     size_t delivering; /* bytes on their way to connections */
+    size_t reading;    /* bytes that are being read for them */
+    struct list_node reads;
+    struct round_end resume;
 
     struct list_node walks;
     struct topics_stats stats;
@@ -261,20 +264,88 @@ static void release(struct round_end *r)
 
 /* ---- entries on their way ---- */
 
+static void resume_soon(struct topics *t)
+{
+    if (!list_empty(&t->reads))
+        loop_at_round_end(t->env.home, &t->resume);
+}
+
 void topics_delivering(struct topics *t, size_t bytes)
 {
     t->delivering += bytes;
+    metric_add(&t->env.metrics->dispatching, (int64_t)bytes);
 }
 
 void topics_delivered(struct topics *t, size_t bytes)
 {
     assert(t->delivering >= bytes);
     t->delivering -= bytes;
+    metric_add(&t->env.metrics->dispatching, -(int64_t)bytes);
+    resume_soon(t);
 }
 
-bool topics_delivers_much(const struct topics *t)
+/* ---- reads for them ---- */
+
+enum { ONE_ENTRY = 1 }; /* bytes: at least one entry is read whatever its size */
+
+/* How many bytes it may read now; 0: it waits. */
+static size_t allowance(const struct topics *t, struct topics_read *r)
 {
-    return t->delivering > t->env.delivery_budget;
+    const size_t used = t->delivering + t->reading;
+
+    if (used < t->env.delivery_budget)
+        return r->max_bytes;
+    return used < 2 * t->env.delivery_budget && r->is_idle(r) ? ONE_ENTRY : 0;
+}
+
+static void go(struct topics *t, struct topics_read *r, size_t bytes)
+{
+    r->reserved = r->wants < r->max_bytes ? r->wants : r->max_bytes;
+    t->reading += r->reserved;
+    metric_add(&t->env.metrics->dispatching, (int64_t)r->reserved);
+    r->go(r, bytes);
+}
+
+static void resume(struct round_end *end)
+{
+    struct topics *t = container_of(end, struct topics, resume);
+
+    list_each(&t->reads, n)
+    {
+        struct topics_read *r = list_entry(n, struct topics_read, node);
+        const size_t bytes = allowance(t, r);
+        if (bytes == 0)
+            continue;
+        list_remove(n);
+        go(t, r, bytes);
+    }
+}
+
+void topics_read(struct topics *t, struct topics_read *r)
+{
+    const size_t bytes = allowance(t, r);
+
+    if (bytes > 0 && list_empty(&t->reads)) {
+        go(t, r, bytes);
+        return;
+    }
+    list_push_back(&t->reads, &r->node);
+    resume_soon(t);
+}
+
+void topics_read_end(struct topics *t, struct topics_read *r)
+{
+    assert(t->reading >= r->reserved);
+    t->reading -= r->reserved;
+    metric_add(&t->env.metrics->dispatching, -(int64_t)r->reserved);
+    r->reserved = 0;
+    list_remove(&r->node);
+    resume_soon(t);
+}
+
+bool topics_read_waits(const struct topics_read *r)
+{
+    return !list_empty(&r->node);
 }
 
 /* ---- what namespaces say ---- */
@@ -305,6 +376,8 @@ struct topics *topics_new(const struct topics_env *env)
 
     t->env = *env;
     t->release.run = release;
+    t->resume.run = resume;
+    list_init(&t->reads);
     policies_listen(env->policies, policies_changed, t);
     list_init(&t->held);
     list_init(&t->walks);

@@ -11,8 +11,11 @@
  * Threads: topics_of() any; the rest on the loop.
  * Limits:  `publish_budget` bytes of publishes of all topics wait for bookies at a time; a
  *          producer that would go past it is held back (producer.h).
-          Past `delivery_budget` bytes on their way to connections that do not take them, each
-          consumer gets one entry at a time.
+ *          READS: `delivery_budget` is for entries that are being read or on their way to
+ *          connections which do not take them.  At that many bytes a read waits; one for a
+ *          subscription with a consumer that has nothing on its way goes on with a single
+ *          entry up to twice as many, so that those who read are not held up by those who do
+ *          not.  Whatever comes back lets the waiting go on, in turn.
  */
 #ifndef BROKER_TOPIC_TOPICS_H
 #define BROKER_TOPIC_TOPICS_H
@@ -98,7 +101,18 @@ void topics_hold(struct topics *t, struct topics_held *h); /* until list_remove(
 /* ---- entries on their way to consumers (for consumer.c, feed.c) ---- */
 void topics_delivering(struct topics *t, size_t bytes);
 void topics_delivered(struct topics *t, size_t bytes);
-bool topics_delivers_much(const struct topics *t); /* more than it should: in small steps now */
+/* A read that may have to wait. */
+struct topics_read {
+    bool (*is_idle)(struct topics_read *r);              /* nothing is on its way for somebody */
+    void (*go)(struct topics_read *r, size_t max_bytes); /* in the asker's stack, or later */
+    size_t wants;                                        /* bytes, about */
+    size_t max_bytes;
+    size_t reserved; /* private, as the next */
+    struct list_node node;
+};
+void topics_read(struct topics *t, struct topics_read *r);
+void topics_read_end(struct topics *t, struct topics_read *r); /* done, or not wanted any more */
+bool topics_read_waits(const struct topics_read *r);
 
 /* ---- looking at all of them ---- */
 
