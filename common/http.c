@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "common/door.h"
+#include "common/http_guard.h"
 #include "common/list.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -25,6 +26,8 @@
 
 #define HEADERS_MAX (64 << 10)
 #define IDLE_S      60
+#define PATIENCE_S  30
+#define CONNECTIONS 1024
 #define REST_US     (1000 * 1000)
 #define METHODS                                                                                \
     (EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
@@ -40,12 +43,14 @@ struct http_server {
     http_fn *handler;
     void *ctx;
     struct list_node unanswered;
+    struct http_guard guard;
 };
 
 /* Its owner answers it once, even when server or client are gone by then. */
 struct http_request {
     struct list_node node;
     struct loop *loop;
+    struct http_server *server; /* while there is req */
     struct evhttp_request *req; /* NULL: the server was closed */
     struct evkeyvalq query;
     bool query_parsed;
@@ -55,25 +60,47 @@ struct http_request {
     struct task gone_task;
 };
 
+/* -1: its client has gone. */
+static int socket_of(const struct evhttp_request *req)
+{
+    struct evhttp_connection *c =
+        evhttp_request_get_connection((struct evhttp_request *)(uintptr_t)req);
+    return c ? bufferevent_getfd(evhttp_connection_get_bufferevent(c)) : -1;
+}
+
 static void on_request(struct evhttp_request *req, void *arg)
 {
     struct http_server *s = arg;
     struct http_request *r = mem_new(struct http_request);
     r->loop = s->loop;
+    r->server = s;
     r->req = req;
+    http_guard_asked(&s->guard, socket_of(req));
     list_push_back(&s->unanswered, &r->node);
     s->handler(s->ctx, r);
 }
 
-static struct bufferevent *secure_one(struct event_base *base, void *arg)
+static struct bufferevent *secure_one(struct event_base *base, struct http_server *s)
 {
-    struct http_server *s = arg;
     SSL *ssl = SSL_new(s->tls->context);
     assert(ssl);
     struct bufferevent *b = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
                                                            BEV_OPT_CLOSE_ON_FREE);
     assert(b);
     bufferevent_openssl_set_allow_dirty_shutdown(b, 1);
+    return b;
+}
+
+/* Called for each that is accepted; the last one that fits shuts the door. */
+static struct bufferevent *accept_one(struct event_base *base, void *arg)
+{
+    struct http_server *s = arg;
+    struct bufferevent *b =
+        s->tls ? secure_one(base, s) : bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    assert(b);
+    http_guard_came(&s->guard, b);
+    if (http_guard_is_full(&s->guard))
+        evconnlistener_disable(s->listener);
     return b;
 }
 
@@ -86,8 +113,10 @@ static void set_up(struct http_server *s, const struct http_conf *conf)
     evhttp_set_timeout(s->http, IDLE_S);
     evhttp_set_allowed_methods(s->http, METHODS);
     evhttp_set_gencb(s->http, on_request, s);
-    if (s->tls)
-        evhttp_set_bevcb(s->http, secure_one, s);
+    evhttp_set_bevcb(s->http, accept_one, s);
+    const unsigned max = conf->connections_max ? conf->connections_max : CONNECTIONS;
+    http_guard_init(&s->guard, s->loop, max,
+                    conf->patience_us ? conf->patience_us : (uint64_t)PATIENCE_S * 1000000);
 }
 
 /* ---- out of descriptors ---- */
@@ -105,7 +134,8 @@ static void on_accept_failed(struct evconnlistener *listener, void *http)
 static void on_rested(struct timer *t)
 {
     struct http_server *s = container_of(t, struct http_server, rested);
-    evconnlistener_enable(s->listener);
+    if (!http_guard_is_full(&s->guard))
+        evconnlistener_enable(s->listener);
     loop_after(s->loop, &s->rested, REST_US);
 }
 
@@ -168,6 +198,7 @@ void http_close(struct http_server **sp)
     loop_cancel(s->loop, &s->rested);
     for (struct list_node *n; (n = list_pop_front(&s->unanswered));)
         orphan(list_entry(n, struct http_request, node));
+    http_guard_drop(&s->guard);
     evhttp_free(s->http);
     mem_free(s);
 }
@@ -289,8 +320,10 @@ void http_reply(struct http_request *r, int status, const char *content_type, st
 {
     assert(loop_is_mine(r->loop));
     list_remove(&r->node);
-    if (r->req)
+    if (r->req) {
+        http_guard_answered(&r->server->guard, socket_of(r->req));
         send_reply(r, status, content_type, body);
+    }
     forget_query(r);
     mem_free(r);
 }
@@ -363,8 +396,10 @@ void http_reply_end(struct http_request *r)
     list_remove(&r->node);
     if (connection_of(r))
         evhttp_connection_set_closecb(connection_of(r), NULL, NULL);
-    if (r->req)
+    if (r->req) {
+        http_guard_answered(&r->server->guard, socket_of(r->req));
         evhttp_send_reply_end(r->req);
+    }
     forget_query(r);
     mem_free(r);
 }

@@ -2,7 +2,9 @@
  *
  * Threads: the handler runs on the server's loop; http_reply() must be called there too,
  *          now or later, exactly once a request; or begin, chunks, end.
- * Limits:  bodies of at most body_max bytes (413 beyond), 64 KiB of headers.
+ * Limits:  bodies of at most body_max bytes (413 beyond), 64 KiB of headers.  A connection from
+ *          which no whole request has come for `patience_us` is cut off.  With connections_max of
+ *          them no more are accepted until one has gone.
  */
 #ifndef COMMON_HTTP_H
 #define COMMON_HTTP_H
@@ -22,9 +24,11 @@ typedef void http_fn(void *ctx, struct http_request *r);
 
 struct http_conf {
     const char *host;
-    uint16_t port;      /* 0 picks a free one */
-    struct tls *tls;    /* NULL: plain */
+    uint16_t port;   /* 0 picks a free one */
+    struct tls *tls; /* NULL: plain */
     size_t body_max;
+    unsigned connections_max; /* 0: 1,024 */
+    uint64_t patience_us;     /* 0: 30 s */
 };
 
 MUST_CHECK enum err http_open(struct http_server **out, struct loop *l,
@@ -35,7 +39,7 @@ void http_close(struct http_server **s); /* unanswered requests are dropped */
 const char *http_method(const struct http_request *r); /* "GET" ...; borrows */
 const char *http_path(const struct http_request *r);   /* as sent, percent-encoded, no query */
 const char *http_target(const struct http_request *r); /* path and query as sent; borrows */
-const char *http_query(const struct http_request *r, const char *key); /* decoded, or NULL */
+const char *http_query(const struct http_request *r, const char *key);   /* decoded, or NULL */
 const char *http_header(const struct http_request *r, const char *name); /* or NULL */
 struct view http_body(const struct http_request *r);
 char *http_decode(const char *segment); /* gives: percent-decoding of one path segment */

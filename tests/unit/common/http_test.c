@@ -22,6 +22,8 @@ struct site {
     struct certs certs;
     struct http_request *held; /* of /hold */
     SSL_CTX *client;
+    unsigned connections_max;
+    uint64_t patience_us;
 };
 
 static void echo(struct http_request *r)
@@ -56,7 +58,11 @@ static void on_request(void *ctx, struct http_request *r)
 static void open_site(void *ctx)
 {
     struct site *s = ctx;
-    const struct http_conf conf = {.host = "127.0.0.1", .tls = s->tls, .body_max = 1000};
+    const struct http_conf conf = {.host = "127.0.0.1",
+                                   .tls = s->tls,
+                                   .body_max = 1000,
+                                   .connections_max = s->connections_max,
+                                   .patience_us = s->patience_us};
     ck_assert_int_eq(http_open(&s->server, s->loop, &conf, on_request, s), ERR_OK);
 }
 
@@ -72,9 +78,10 @@ static void close_site(void *ctx)
     s->held = NULL;
 }
 
-static void site_start(struct site *s, int tls)
+static void site_start_with(struct site *s, int tls, unsigned connections_max, uint64_t patience_us)
 {
-    *s = (struct site){.loop = loop_new("http")};
+    *s = (struct site){
+        .loop = loop_new("http"), .connections_max = connections_max, .patience_us = patience_us};
     if (tls) {
         certs_make(&s->certs);
         const struct tls_conf conf = {.cert_file = s->certs.cert, .key_file = s->certs.key};
@@ -83,6 +90,11 @@ static void site_start(struct site *s, int tls)
     }
     loop_start(s->loop);
     loop_call(s->loop, open_site, s);
+}
+
+static void site_start(struct site *s, int tls)
+{
+    site_start_with(s, tls, 0, 0);
 }
 
 static void site_stop(struct site *s)
@@ -237,6 +249,45 @@ START_TEST(what_is_too_big_is_refused)
 }
 END_TEST
 
+/* Nothing, half a request, or one byte more from time to time: none is waited for for ever; one
+ * whose answer takes long is. */
+START_TEST(who_asks_nothing_whole_is_cut_off)
+{
+    struct site s;
+    site_start_with(&s, _i, 0, 300000);
+    struct wire mute = dial(&s), half = dial(&s), slow = dial(&s), held = dial(&s);
+    say(&half, "GET / HTTP/1.1\r\nHost: h\r\n");
+    say(&held, "GET /hold HTTP/1.0\r\n\r\n");
+    wait_until_held(&s);
+    for (int i = 0; i < 12; i++, usleep(50000))
+        say(&slow, i ? "x" : "GET /");
+    ck_assert_str_eq(hear(&mute), "");
+    ck_assert_str_eq(hear(&half), "");
+    ck_assert_str_eq(hear(&slow), "");
+    expect_in(ask(&s, "GET /release HTTP/1.0\r\n\r\n"), " 204 ");
+    expect_in(hear(&held), "held");
+    site_stop(&s);
+}
+END_TEST
+
+START_TEST(so_many_connections_and_no_more)
+{
+    struct site s;
+    site_start_with(&s, 0, 2, 0);
+    struct wire one = dial(&s), two = dial(&s), three = dial(&s);
+    const struct timeval short_while = {.tv_usec = 300000}, long_while = {.tv_sec = 20};
+    char byte;
+    say(&three, "GET /third HTTP/1.0\r\n\r\n");
+    setsockopt(three.fd, SOL_SOCKET, SO_RCVTIMEO, &short_while, sizeof short_while);
+    ck_assert_int_eq((int)recv(three.fd, &byte, 1, MSG_PEEK), -1);
+    close(one.fd);
+    setsockopt(three.fd, SOL_SOCKET, SO_RCVTIMEO, &long_while, sizeof long_while);
+    expect_in(hear(&three), "GET /third");
+    close(two.fd);
+    site_stop(&s);
+}
+END_TEST
+
 START_TEST(segments_are_decoded)
 {
     static const char *const bad[] = {"a%00b", "%", "%1", "%zz", "%2"};
@@ -273,6 +324,8 @@ int main(void)
                                  SUITE_LOOP(an_answer_may_come_later, 2),
                                  SUITE_LOOP(a_client_may_leave_first, 2),
                                  SUITE_LOOP(what_is_too_big_is_refused, 2),
+                                 SUITE_LOOP(who_asks_nothing_whole_is_cut_off, 2),
+                                 SUITE_CASE(so_many_connections_and_no_more),
                                  SUITE_CASE(segments_are_decoded),
                                  SUITE_CASE(a_taken_port_is_an_error),
                                  {0},
