@@ -218,8 +218,10 @@ static void moved(struct cursor_ack_call *call, enum err err)
     struct visit *v = container_of(call, struct visit, ack_call);
     struct subscription *s = subscription_find(v->topic, v->subscription);
 
-    if (s && topic_is_ready(v->topic))
+    if (s && s->state == SUBSCRIPTION_READY && topic_is_ready(v->topic)) {
+        s->feed.ops->acked_upto(&s->feed, cursor_mark_delete(s->cursor));
         subscription_check_end(s);
+    }
     visit_leaves(v, err, NULL);
 }
 
@@ -316,7 +318,7 @@ static void at_reset(struct visit *v, struct topic *t)
         subscription_send_away(s);
     cursor_reset(c, segments_at_or_before(managed_ledger_segments(t->ml), v->position),
                  &v->ack_call);
-    if (s && s->n_consumers > 0)
+    if (s)
         s->feed.ops->rewind(&s->feed);
 }
 

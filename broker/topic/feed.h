@@ -32,7 +32,8 @@ struct feed_ops {
     void (*delivered)(struct feed *f, struct topic_consumer *c);
     void (*acked)(struct feed *f, const struct position *at, unsigned n);
     void (*acked_part)(struct feed *f, struct position at, uint32_t left);
-    void (*rewind)(struct feed *f);
+    void (*acked_upto)(struct feed *f, struct position at); /* by somebody who is no consumer */
+    void (*rewind)(struct feed *f); /* its cursor was reset, whether a consumer is there or not */
     void (*grew)(struct feed *f);
     void (*halt)(struct feed *f, bool halted);
     void (*retry)(struct feed *f);

@@ -135,6 +135,11 @@ static void acked_part(struct feed *f, struct position at, uint32_t left)
     (void)f, (void)at, (void)left;
 }
 
+static void acked_upto(struct feed *f, struct position at)
+{
+    (void)f, (void)at;
+}
+
 static void grew(struct feed *f)
 {
     exclusive_grew(&f->exclusive, managed_ledger_max_readable(feed_subscription(f)->topic->ml));
@@ -176,6 +181,7 @@ const struct feed_ops feed_exclusive = {
     .delivered = delivered,
     .acked = acked,
     .acked_part = acked_part,
+    .acked_upto = acked_upto,
     .rewind = rewind_it,
     .grew = grew,
     .halt = halt,

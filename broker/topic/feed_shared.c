@@ -171,6 +171,11 @@ static void acked_part(struct feed *f, struct position at, uint32_t left)
     shared_acked_part(&f->shared, at, left);
 }
 
+static void acked_upto(struct feed *f, struct position at)
+{
+    shared_acked_upto(&f->shared, at);
+}
+
 static void rewind_it(struct feed *f)
 {
     shared_rewind(&f->shared, feed_first_wanted(f));
@@ -234,6 +239,7 @@ const struct feed_ops feed_shared = {
     .delivered = delivered,
     .acked = acked,
     .acked_part = acked_part,
+    .acked_upto = acked_upto,
     .rewind = rewind_it,
     .grew = grew,
     .halt = halt,

@@ -319,8 +319,8 @@ def shared_batches_and_chunks(client, server):
     assert sorted(m.data() for g in got for m in g) == sorted(wanted + heavy)
 
 
-def shared_priorities(client, server):
-    topic = "priorities"
+def shared_small_queue(client, server):
+    topic = "small"
     producer = client.create_producer(topic, batching_enabled=False)
     one, two = shared(client, topic, receiver_queue_size=10), shared(client, topic)
     ids = send_all(producer, [str(i).encode() for i in range(100)])
@@ -589,7 +589,7 @@ def a_million_of_1_kib(client, server):
 FEATURES = (plain, batched, each_compression, keys_and_properties, chunked_20_mib,
             cumulative_ack_and_reconnect, single_acks_leave_the_rest, redelivery, nothing_comes_twice,
             unsubscribe_and_close, two_subscriptions_each_get_all, refusals_are_answers,
-            survives_kill_9, shared_round_robin, shared_batches_and_chunks, shared_priorities,
+            survives_kill_9, shared_round_robin, shared_batches_and_chunks, shared_small_queue,
             shared_redelivery_counts, shared_redeliver_all, shared_consumer_goes,
             shared_ack_by_another, shared_type_conflicts, batch_index_acks, batch_index_cumulative,
             unacked_limit, partitioned_in_turns, partitioned_by_key, partitioned_on_first_use,
