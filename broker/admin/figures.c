@@ -93,6 +93,28 @@ static json_object *consumer(const struct subscription *s, const struct topic_co
     return o;
 }
 
+static void rate(json_object *o, const char *key, double n)
+{
+    json_object_object_add(o, key, json_object_new_double(n));
+}
+
+static void add_out(json_object *o, const struct traffic *out)
+{
+    rate(o, "msgRateOut", out->message_rate);
+    rate(o, "msgThroughputOut", out->byte_rate);
+    number(o, "msgOutCounter", (int64_t)out->messages);
+    number(o, "bytesOutCounter", (int64_t)out->bytes);
+}
+
+static void add_in(json_object *o, const struct traffic *in)
+{
+    rate(o, "msgRateIn", in->message_rate);
+    rate(o, "msgThroughputIn", in->byte_rate);
+    number(o, "msgInCounter", (int64_t)in->messages);
+    number(o, "bytesInCounter", (int64_t)in->bytes);
+    rate(o, "averageMsgSize", in->messages ? (double)in->bytes / (double)in->messages : 0);
+}
+
 static json_object *consumers(const struct subscription *s)
 {
     json_object *list = json_object_new_array();
@@ -136,11 +158,7 @@ struct walk {
 
 static json_object *subscription(struct walk *w, const struct cursor *c)
 {
-    static const char *const unknown[] = {"msgRateOut",
-                                          "msgThroughputOut",
-                                          "bytesOutCounter",
-                                          "msgOutCounter",
-                                          "msgRateRedeliver",
+    static const char *const unknown[] = {"msgRateRedeliver",
                                           "messageAckRate",
                                           "chunkedMessageRate",
                                           "earliestMsgPublishTimeInBacklog",
@@ -168,6 +186,7 @@ static json_object *subscription(struct walk *w, const struct cursor *c)
     flag(o, "blockedSubscriptionOnUnackedMsgs", e.reason == EXPLAIN_SUBSCRIPTION_UNACKED);
     text(o, "type", type_of(s));
     zeros(o, unknown);
+    add_out(o, s ? &s->out : &(struct traffic){0});
     number(o, "nonContiguousDeletedMessagesRanges", (int64_t)cursor_holes(c));
     json_object_object_add(o, "consumers", consumers(s));
     flag(o, "isDurable", true);
@@ -201,16 +220,7 @@ static int64_t bytes_of(const struct topic *t)
 
 json_object *figures_stats(const struct topic *t)
 {
-    static const char *const unknown[] = {"msgRateIn",
-                                          "msgThroughputIn",
-                                          "msgRateOut",
-                                          "msgThroughputOut",
-                                          "bytesInCounter",
-                                          "msgInCounter",
-                                          "bytesOutCounter",
-                                          "msgOutCounter",
-                                          "averageMsgSize",
-                                          "backlogQuotaLimitSize",
+    static const char *const unknown[] = {"backlogQuotaLimitSize",
                                           "backlogQuotaLimitTime",
                                           "oldestBacklogMessageAgeSeconds",
                                           "publishRateLimitedTimes",
@@ -228,6 +238,8 @@ json_object *figures_stats(const struct topic *t)
     struct walk w = {.topic = t, .all = json_object_new_object()};
 
     zeros(o, unknown);
+    add_in(o, &t->stats.in);
+    add_out(o, &t->stats.out);
     managed_ledger_cursors(t->ml, add_subscription, &w);
     number(o, "storageSize", bytes_of(t));
     number(o, "backlogSize", w.backlog_bytes);

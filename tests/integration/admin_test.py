@@ -158,6 +158,7 @@ def topics_are_made_and_deleted(folder):
     stats = http.expect(200, "GET", t + "/stats")
     assert stats["subscriptions"]["s"]["type"] == "Exclusive" and stats["storageSize"] > 0
     assert len(stats["subscriptions"]["s"]["consumers"]) == 1
+    assert stats["msgInCounter"] == stats["msgOutCounter"] == stats["subscriptions"]["s"]["msgOutCounter"] == 2
     http.expect(412, "DELETE", t + "/subscription/s", reason="connected consumers")
     consumer.kill()
     consumer.communicate()

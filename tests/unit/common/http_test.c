@@ -20,7 +20,10 @@ struct site {
     struct http_server *server;
     struct tls *tls;
     struct certs certs;
-    struct http_request *held; /* of /hold */
+    struct http_request *held;     /* of /hold */
+    struct http_request *long_one; /* of /long */
+    unsigned pieces;
+    bool left;
     SSL_CTX *client;
     unsigned connections_max;
     uint64_t patience_us;
@@ -39,10 +42,41 @@ static void echo(struct http_request *r)
     http_reply_text(r, 200, text);
 }
 
+enum { PIECES = 2000 };
+
+/* One piece after the other was taken, until all were, or nobody is there. */
+static void next_piece(void *ctx, bool gone)
+{
+    struct site *s = ctx;
+    char text[1024];
+
+    memset(text, 'x', sizeof text);
+    s->left = gone;
+    if (gone || s->pieces == PIECES) {
+        http_reply_end(s->long_one);
+        s->long_one = NULL;
+        return;
+    }
+    s->pieces++;
+    http_reply_chunk(s->long_one, view_of(text, sizeof text));
+}
+
+static void begin_long(struct site *s, struct http_request *r)
+{
+    s->long_one = r;
+    s->pieces = 0;
+    http_reply_begin(r, 200, "text/plain", next_piece, s);
+    next_piece(s, false);
+}
+
 static void on_request(void *ctx, struct http_request *r)
 {
     struct site *s = ctx;
     const char *path = http_path(r);
+    if (strcmp(path, "/long") == 0) {
+        begin_long(s, r);
+        return;
+    }
     if (strcmp(path, "/hold") == 0)
         s->held = r;
     else if (strcmp(path, "/release") == 0) {
@@ -299,6 +333,54 @@ START_TEST(segments_are_decoded)
 }
 END_TEST
 
+START_TEST(a_long_answer_comes_in_pieces)
+{
+    struct site s;
+    site_start(&s, _i);
+    struct wire w = dial(&s);
+    char some[8192];
+    size_t x = 0;
+    say(&w, "GET /long HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    for (int n;
+         (n = w.ssl ? SSL_read(w.ssl, some, sizeof some) : (int)read(w.fd, some, sizeof some)) > 0;)
+        for (int i = 0; i < n; i++)
+            x += some[i] == 'x';
+    SSL_free(w.ssl);
+    close(w.fd);
+    ck_assert_uint_eq(x, (size_t)PIECES * 1024 + 1); /* one in "text" */
+    site_stop(&s);
+}
+END_TEST
+
+static void has_left(void *ctx)
+{
+    struct site *s = ctx;
+    *(bool *)s->held = s->left;
+}
+
+/* Whoever does not read on holds up one chunk, and who goes is noticed. */
+START_TEST(a_long_answer_may_lose_its_reader)
+{
+    struct site s;
+    bool left = false;
+    site_start(&s, _i);
+    struct wire w = dial(&s);
+    char some[100];
+    say(&w, "GET /long HTTP/1.1\r\nHost: h\r\n\r\n");
+    ck_assert_int_gt(
+        w.ssl ? SSL_read(w.ssl, some, sizeof some) : (int)read(w.fd, some, sizeof some), 0);
+    SSL_free(w.ssl);
+    close(w.fd);
+    while (!left) {
+        s.held = (struct http_request *)(void *)&left;
+        loop_call(s.loop, has_left, &s);
+        s.held = NULL;
+        usleep(1000);
+    }
+    site_stop(&s);
+}
+END_TEST
+
 static void open_taken(void *ctx)
 {
     struct site *s = ctx;
@@ -326,6 +408,8 @@ int main(void)
                                  SUITE_LOOP(what_is_too_big_is_refused, 2),
                                  SUITE_LOOP(who_asks_nothing_whole_is_cut_off, 2),
                                  SUITE_CASE(so_many_connections_and_no_more),
+                                 SUITE_LOOP(a_long_answer_comes_in_pieces, 2),
+                                 SUITE_LOOP(a_long_answer_may_lose_its_reader, 2),
                                  SUITE_CASE(segments_are_decoded),
                                  SUITE_CASE(a_taken_port_is_an_error),
                                  {0},

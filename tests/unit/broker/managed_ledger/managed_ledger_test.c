@@ -60,6 +60,88 @@ START_TEST(what_is_added_can_be_read)
 }
 END_TEST
 
+/* ---- its end ---- */
+
+struct termination {
+    struct ml_terminate call;
+    struct managed_ledger *ml;
+    bool done;
+    enum err err;
+    struct position last;
+};
+
+static void terminated(struct ml_terminate *call, enum err err, struct position last)
+{
+    struct termination *t = container_of(call, struct termination, call);
+
+    t->err = err;
+    t->last = last;
+    t->done = true;
+}
+
+static void begin_termination(void *ctx)
+{
+    struct termination *t = ctx;
+
+    t->call.done = terminated;
+    managed_ledger_terminate(log_house.owner[0].ml, &t->call);
+}
+
+static bool is_terminated(void *ctx)
+{
+    return ((struct termination *)ctx)->done;
+}
+
+static struct termination terminate(void)
+{
+    struct termination t = {0};
+
+    log_house_call(begin_termination, &t);
+    log_house_until(is_terminated, &t);
+    return t;
+}
+
+START_TEST(a_terminated_one_stores_what_it_took_and_no_more)
+{
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_start(0, 30); /* on their way */
+    struct termination t = terminate();
+    ck_assert_int_eq(t.err, ERR_OK);
+    ck_assert_uint_eq(log_house.confirmed, 30);
+    ck_assert_int_eq(t.last.entry, 29);
+    log_house_start(0, 1);
+    ck_assert_int_eq(log_house.add[30].refused, ERR_TERMINATED);
+    struct termination again = terminate();
+    ck_assert_int_eq(again.err, ERR_OK);
+    ck_assert_int_eq(position_compare(again.last, t.last), 0);
+    log_house_check(0, 7);
+    ck_assert_int_eq(log_house_end(0, false), ERR_OK);
+    ManagedLedger__ManagedLedgerInfo *r = log_house_node(NULL);
+    ck_assert_ptr_nonnull(r->terminatedposition);
+    ck_assert_int_eq(r->terminatedposition->entryid, 29);
+    log_house_node_free(r);
+    ck_assert_int_eq(log_house_own(0, false), ERR_OK); /* and stays so */
+    log_house.add[30].refused = ERR_OK;
+    log_house_start(0, 1);
+    ck_assert_int_eq(log_house.add[30].refused, ERR_TERMINATED);
+    log_house_check(0, 400);
+    log_house_close();
+}
+END_TEST
+
+START_TEST(an_empty_one_may_be_terminated)
+{
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    struct termination t = terminate();
+    ck_assert_int_eq(t.err, ERR_OK);
+    ck_assert_int_eq(t.last.entry, -1);
+    ck_assert_int_eq(log_house_end(0, true), ERR_OK);
+    log_house_close();
+}
+END_TEST
+
 START_TEST(a_read_keeps_to_its_limits)
 {
     log_house_open(3);
@@ -470,6 +552,8 @@ int main(void)
         "managed_ledger",
         (suite_case[]){
             SUITE_CASE(what_is_added_can_be_read),
+            SUITE_CASE(a_terminated_one_stores_what_it_took_and_no_more),
+            SUITE_CASE(an_empty_one_may_be_terminated),
             SUITE_CASE(a_read_keeps_to_its_limits),
             SUITE_CASE(the_next_broker_goes_on_where_it_was_closed),
             SUITE_CASE(a_takeover_fences_the_old_owner),
