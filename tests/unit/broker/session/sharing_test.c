@@ -259,6 +259,42 @@ START_TEST(only_what_is_left_of_a_batch_is_said)
 }
 END_TEST
 
+/* ---- why it is not moving ---- */
+
+#define EXPLAIN "/lgm/v1/persistent/public/default/t/subscription/s/explain"
+
+static void because(const char *reason)
+{
+    char *said = inn_get(inn, EXPLAIN), wanted[64];
+
+    snprintf(wanted, sizeof(wanted), "\"%s\"", reason);
+    ck_assert_msg(strstr(said, wanted), "%s, not %s", said, reason);
+    mem_free(said);
+}
+
+START_TEST(the_first_reason_is_given)
+{
+    begin_with("maxUnackedMessagesPerConsumer=4");
+    share(r, 1);
+    because("no-backlog");
+    publish_some(TOPIC, 8);
+    because("no-permits");
+    raw_flow(r, 1, 2);
+    next_message(r);
+    next_message(r);
+    because("no-permits");
+    raw_flow(r, 1, 10);
+    struct got g = next_message(r);
+    next_message(r);
+    because("consumer-unacked");
+    raw_ack(r, 1, g.id, false);
+    because("consumer-unacked"); /* until half of them are */
+    raw_close_consumer(r, 1, 60);
+    because("no-consumer");
+    finish();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("sharing", (suite_case[]){
@@ -270,6 +306,7 @@ int main(void)
                                     SUITE_CASE(unsubscribing_needs_force_while_others_are_there),
                                     SUITE_CASE(cumulative_acks_have_no_effect),
                                     SUITE_CASE(only_what_is_left_of_a_batch_is_said),
+                                    SUITE_CASE(the_first_reason_is_given),
                                     {0},
                                 });
 }
