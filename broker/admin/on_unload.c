@@ -1,9 +1,9 @@
 /* Gives a bundle to another broker, or a topic back: what operators move load with. */
 #include <string.h>
 
-#include "broker/admin/routes.h"
+#include "broker/admin/errand.h"
+#include "broker/admin/subject.h"
 #include "broker/cluster/ownership.h"
-#include "broker/policy/topic_facts.h"
 #include "broker/topic/topics.h"
 #include "common/mem.h"
 
@@ -46,95 +46,63 @@ void on_bundle_unload(struct admin *a, struct http_request *r, const struct segm
 
 /* ---- a topic: its owner closes it ---- */
 
-struct unloading {
-    struct admin *admin;
-    struct http_request *request;
-    struct topic_name name;
-    char *path;
-    struct ownership_call owner;
+struct unload_errand {
+    struct errand errand;
+    struct task task;
     struct topics *topics;
     struct topics_unload unload;
-    struct task task; /* to the topic's loop, and back */
+    char *name;
 };
 
-static void finish(struct unloading *w)
+static void free_unload(struct errand *e)
 {
-    struct admin *a = w->admin;
+    struct unload_errand *w = container_of(e, struct unload_errand, errand);
 
-    topic_name_drop(&w->name);
-    mem_free(w->path);
+    mem_free(w->name);
     mem_free(w);
-    admin_lets_go(a);
-}
-
-static void arrive_back(struct task *t)
-{
-    struct unloading *w = container_of(t, struct unloading, task);
-
-    http_reply_text(w->request, 204, "");
-    finish(w);
 }
 
 static void unloaded(struct topics_unload *u)
 {
-    struct unloading *w = container_of(u, struct unloading, unload);
-
-    w->task.run = arrive_back;
-    loop_post(w->admin->env.home, &w->task);
+    errand_end(&container_of(u, struct unload_errand, unload)->errand);
 }
 
 static void unload(struct task *t)
 {
-    struct unloading *w = container_of(t, struct unloading, task);
+    struct unload_errand *w = container_of(t, struct unload_errand, task);
 
-    w->unload = (struct topics_unload){.name = w->name.full, .done = unloaded};
+    w->unload = (struct topics_unload){.name = w->name, .done = unloaded};
     topics_unload(w->topics, &w->unload);
 }
 
-static void redirect(struct unloading *w, const char *web)
+static void unload_one(struct job *j, const struct subject *s)
 {
-    char *url = mem_format("%s%s", web, w->path);
+    struct unload_errand *w = mem_new(struct unload_errand);
 
-    http_add_header(w->request, "Location", url);
-    http_reply_text(w->request, 307, "");
-    mem_free(url);
-}
-
-static void owner_known(struct ownership_call *c, enum err err, bool mine,
-                        const struct broker_urls *at)
-{
-    struct unloading *w = container_of(c, struct unloading, owner);
-
-    if (!err && mine) {
-        w->topics = topics_of(w->admin->env.topics, w->name.full);
-        w->task.run = unload;
-        loop_post(topics_loop(w->topics), &w->task);
-        return;
-    }
-    if (err)
-        http_reply_reason(w->request, 503, "%s", err_text(err));
+    errand_begin(&w->errand, free_unload);
+    w->name = mem_string(s->name.full);
+    w->topics = topics_of(j->admin->env.topics, w->name);
+    w->task.run = unload;
+    loop_post(topics_loop(w->topics), &w->task);
+    if (errand_wait(&w->errand))
+        job_done(j);
     else
-        redirect(w, at->web);
-    finish(w);
+        job_refuse(j, 503, "the topic is not closed yet");
+    errand_drop(&w->errand);
 }
 
-void on_topic_unload(struct admin *a, struct http_request *r, const struct segments_of_path *p)
+void on_topic_unload(struct job *j)
 {
-    char *full = mem_format("%s://%s/%s/%s", p->at[0], p->at[1], p->at[2], p->at[3]);
-    struct topic_name name;
-    enum err err = topic_facts_name(full, &name);
+    struct subject s;
 
-    mem_free(full);
-    if (err) {
-        http_reply_reason(r, 412, "Topic name is not valid");
+    if (!subject_of(j, &s))
         return;
+    if (!subject_all_partitions(j, &s) && subject_is_mine(j, &s)) {
+        enum err err = subject_exists(j, &s);
+        if (err)
+            job_fail(j, err, err == ERR_TOPIC_NOT_FOUND ? "Topic not found" : NULL);
+        else
+            unload_one(j, &s);
     }
-    struct unloading *w = mem_new(struct unloading);
-    *w = (struct unloading){.admin = a,
-                            .request = r,
-                            .name = name,
-                            .path = mem_string(http_path(r)),
-                            .owner = {.home = a->env.home, .done = owner_known}};
-    admin_holds(a);
-    ownership_find(a->env.ownership, w->name.full, &w->owner);
+    subject_drop(&s);
 }

@@ -10,22 +10,29 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import lgm  # noqa: E402
+import lgm_cluster  # noqa: E402
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--build", default="build")
 BUILD = parser.parse_args().build
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
 class Http:
     def __init__(self, server):
         self.base = f"http://127.0.0.1:{server.web_port}"
+        self.open = urllib.request.build_opener(NoRedirect).open
 
     def raw(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.base + path, data=data, method=method,
                                          headers={"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=60 * lgm.SLOW) as answer:
+            with self.open(request, timeout=60 * lgm.SLOW) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as e:
             return e.code, e.read().decode()
@@ -54,10 +61,10 @@ def produce(server, topic, *messages, check=True):
     return server.run("produce", topic, "--no-batching", *words, check=check)
 
 
-def admin(server, *words, code=0):
-    done = subprocess.run([server.lgm, "admin", *words, "--admin-url",
+def admin(server, *words, code=0, program=None):
+    done = subprocess.run([program or server.lgm, "admin", *words, "--admin-url",
                            f"http://127.0.0.1:{server.web_port}"],
-                          capture_output=True, text=True, timeout=120 * lgm.SLOW)
+                          capture_output=True, text=True, timeout=300)
     assert done.returncode == code, (words, done)
     return done.stdout if code == 0 else done.stderr
 
@@ -269,6 +276,8 @@ def partitioned_topics(folder):
     assert stats["subscriptions"]["s"]["msgBacklog"] == 5
     assert http.expect(200, "GET", p + "/partitioned-stats?perPartition=false")["partitions"] == {}
     assert len(http.expect(200, "GET", p + "/partitioned-internalStats")["partitions"]) == 5
+    http.expect(204, "PUT", p + "/unload")
+    http.expect(404, "PUT", "/persistent/public/default/q/unload")
     for path in ("/stats", "/internalStats"):
         http.expect(405, "GET", p + path)
     http.expect(405, "POST", p + "/terminate")
@@ -403,9 +412,44 @@ def the_command_line(folder):
     admin(server, "clusters", "list", code=1)
 
 
+def each_broker_answers_for_all(folder):
+    with lgm_cluster.Cluster(BUILD, folder, bookies=1, brokers=2) as cluster:
+        one, two = (Http(b) for b in cluster.brokers)
+        p = "/persistent/public/default/p"
+        one.expect(204, "PUT", p + "/partitions", 8)
+
+        def owner(http, i):
+            return json.loads(http.raw("GET", f"/lookup/v2/topic{p}-partition-{i}")[1])["httpUrl"]
+        for i in range(8):  # whoever is asked first claims it
+            owner((one, two)[i % 2], i)
+        owners = [owner(one, i) for i in range(8)]
+        assert set(owners) == {one.base, two.base}, owners
+        elsewhere = owners.index(two.base)
+        assert one.raw("GET", f"/admin/v2{p}-partition-{elsewhere}/stats")[0] == 307
+        two.expect(200, "GET", f"{p}-partition-{elsewhere}/stats")
+        one.expect(204, "PUT", p + "/subscription/a%2Fb", "earliest")
+        two.expect(409, "PUT", p + "/subscription/a%2Fb", "earliest")
+        assert one.expect(200, "GET", p + "/subscriptions") == ["a/b"]
+        for i in range(8):
+            cluster.run("produce", f"p-partition-{i}", "-m", "x")
+        for http in (one, two):
+            stats = http.expect(200, "GET", p + "/partitioned-stats?perPartition=true")
+            assert len(stats["partitions"]) == 8
+            assert stats["subscriptions"]["a/b"]["msgBacklog"] == 8
+        listed = admin(cluster.brokers[0], "topics", "stats", f"p-partition-{elsewhere}", program=cluster.lgm)
+        assert "msgBacklog" in listed  # the command goes where it is sent
+        one.expect(204, "POST", p + "/subscription/a%2Fb/skip_all")
+        assert len(two.expect(200, "POST", p + "/terminate/partitions")) == 8
+        assert len(one.expect(200, "GET", "/brokers")) == 2
+        two.expect(204, "DELETE", p + "/partitions")
+        assert one.expect(200, "GET", "/persistent/public/default") == []
+        for http in (one, two):
+            assert http.raw("GET", "/admin/v2/brokers/health") == (200, "ok")
+
+
 cases = lgm.Cases()
 for case in (clusters_and_tenants, namespaces_and_policies, topics_are_made_and_deleted, subscriptions_are_moved,
              a_terminated_topic_stays_readable, partitioned_topics, what_is_made_on_first_use,
-             retention_has_its_effect, brokers_and_bookies, the_command_line):
+             retention_has_its_effect, brokers_and_bookies, the_command_line, each_broker_answers_for_all):
     cases.run(case.__name__, case)
 cases.end()
