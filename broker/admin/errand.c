@@ -9,6 +9,7 @@ void errand_begin(struct errand *e, void (*free_it)(struct errand *e))
 {
     sem_init(&e->done, 0, 0);
     atomic_init(&e->holders, 2);
+    atomic_init(&e->ended, false);
     e->free = free_it;
 }
 
@@ -21,7 +22,8 @@ bool errand_wait(struct errand *e)
     while (sem_clockwait(&e->done, CLOCK_MONOTONIC, &until))
         if (errno == ETIMEDOUT)
             return false;
-    return true;
+    /* The semaphore orders it too; thread checkers know only this. */
+    return atomic_load(&e->ended);
 }
 
 void errand_drop(struct errand *e)
@@ -34,6 +36,7 @@ void errand_drop(struct errand *e)
 
 void errand_end(struct errand *e)
 {
+    atomic_store(&e->ended, true);
     sem_post(&e->done);
     errand_drop(e);
 }

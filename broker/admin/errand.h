@@ -17,6 +17,7 @@
 struct errand {
     sem_t done;
     atomic_int holders;
+    atomic_bool ended;
     void (*free)(struct errand *e); /* and what it is embedded in */
 };
 
