@@ -33,6 +33,12 @@ enum err checks_topic(struct session *s, const char *topic, enum action action,
     return err;
 }
 
+bool checks_reserved(const char *subscription)
+{
+    return strncmp(subscription, "pulsar.repl", 11) == 0 ||
+           strncmp(subscription, "pulsar.dedup", 12) == 0;
+}
+
 const char *checks_schema(const Pulsar__Proto__Schema *schema)
 {
     if (!schema || schema->type == PULSAR__PROTO__SCHEMA__TYPE__None)

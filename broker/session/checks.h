@@ -14,6 +14,8 @@ MUST_CHECK enum err checks_topic_name(const char *topic, struct topic_name *name
 MUST_CHECK enum err checks_topic(struct session *s, const char *topic, enum action action,
                                  struct topic_name *name, const char **why);
 /* NULL, or why not.  Plain bytes and strings need no schema to be kept. */
+/* Subscriptions of the broker itself. */
+bool checks_reserved(const char *subscription);
 const char *checks_schema(const Pulsar__Proto__Schema *schema);
 
 #endif

@@ -18,13 +18,14 @@ static struct session_producer *of_guest(struct guest *g)
 static void producer_free(struct session_producer *p)
 {
     mem_free(p->guest.name);
+    mem_free(p->initial);
     mem_free(p->handle.topic);
     mem_free(p);
 }
 
 /* ---- what the topic says ---- */
 
-static void reply_producer_success(struct session_producer *p, uint64_t request)
+static void reply_producer_success(struct session_producer *p, uint64_t request, bool ready)
 {
     Pulsar__Proto__CommandProducerSuccess ok = PULSAR__PROTO__COMMAND_PRODUCER_SUCCESS__INIT;
 
@@ -34,7 +35,9 @@ static void reply_producer_success(struct session_producer *p, uint64_t request)
     ok.last_sequence_id = -1;
     ok.has_schema_version = true; /* empty: none */
     ok.has_producer_ready = true;
-    ok.producer_ready = true;
+    ok.producer_ready = ready;
+    ok.has_topic_epoch = ready && p->guest.epoch >= 0;
+    ok.topic_epoch = ok.has_topic_epoch ? (uint64_t)p->guest.epoch : 0;
     REPLY(base, PRODUCER_SUCCESS, producer_success, ok);
     session_send(p->handle.session, &base);
 }
@@ -52,8 +55,20 @@ static void on_opened(struct guest *g, enum err err, const char *why)
         guest_close(g);
         return;
     }
+    if (!p->guest.queued)
+        h->state = HANDLE_READY;
+    reply_producer_success(p, h->open_request, !p->guest.queued);
+}
+
+static void on_admitted(struct topic_producer *tp)
+{
+    struct session_producer *p = container_of(tp, struct session_producer, guest);
+    struct handle *h = &p->handle;
+
+    if (h->state != HANDLE_OPENING)
+        return;
     h->state = HANDLE_READY;
-    reply_producer_success(p, h->open_request);
+    reply_producer_success(p, h->open_request, true);
 }
 
 static void reply_gone(struct handle *h)
@@ -68,8 +83,15 @@ static void reply_gone(struct handle *h)
 
 static void on_go(struct guest *g)
 {
-    struct handle *h = &of_guest(g)->handle;
+    struct session_producer *p = of_guest(g);
+    struct handle *h = &p->handle;
 
+    if (h->state == HANDLE_OPENING) { /* it waits for the topic, in vain */
+        reply_error(h->session, h->open_request, reply_code_open(p->guest.gone.err),
+                    p->guest.gone.why);
+        handle_remove(&h->session->producers, h);
+        guest_close(g);
+    }
     if (h->state != HANDLE_READY)
         return;
     h->state = HANDLE_SENT_AWAY;
@@ -97,6 +119,7 @@ static void on_ended(struct guest *g)
 static const struct topic_producer_front front = {
     .guest = {.opened = on_opened, .go = on_go, .check = on_check, .ended = on_ended},
     .published = session_published,
+    .admitted = on_admitted,
 };
 
 /* ---- PRODUCER ---- */
@@ -104,12 +127,14 @@ static const struct topic_producer_front front = {
 /* What is not there yet is said so, before anything is made. */
 static const char *refusal(const Pulsar__Proto__CommandProducer *p)
 {
-    if (p->producer_access_mode != PULSAR__PROTO__PRODUCER_ACCESS_MODE__Shared)
-        return "producers with exclusive access are not supported yet";
     if (p->txn_enabled)
         return "transactions are not supported yet";
-    if (p->initial_subscription_name && *p->initial_subscription_name)
-        return "an initial subscription is not supported yet";
+    if (checks_too_long(p->initial_subscription_name))
+        return "a subscription's name has 1,024 bytes at most";
+    if (p->initial_subscription_name && checks_reserved(p->initial_subscription_name))
+        return "subscriptions of that name are the broker's own";
+    if (p->has_topic_epoch && p->topic_epoch > ACCESS_EPOCH_MAX)
+        return "no topic has had such an epoch";
     if (checks_too_long(p->producer_name))
         return "a producer's name has 1,024 bytes at most";
     return checks_schema(p->schema);
@@ -128,11 +153,26 @@ static enum err check(struct session *s, const Pulsar__Proto__CommandProducer *p
     return ERR_NOT_ALLOWED;
 }
 
+static enum access_mode mode_of(const Pulsar__Proto__CommandProducer *c)
+{
+    switch (c->producer_access_mode) {
+    case PULSAR__PROTO__PRODUCER_ACCESS_MODE__Exclusive:
+        return ACCESS_EXCLUSIVE;
+    case PULSAR__PROTO__PRODUCER_ACCESS_MODE__WaitForExclusive:
+        return ACCESS_WAIT;
+    case PULSAR__PROTO__PRODUCER_ACCESS_MODE__ExclusiveWithFencing:
+        return ACCESS_FENCE;
+    default:
+        return ACCESS_SHARED;
+    }
+}
+
 static void open_producer(struct session *s, const Pulsar__Proto__CommandProducer *c,
                           const struct topic_name *name)
 {
     struct session_producer *p = mem_new(struct session_producer);
     bool named = c->producer_name && *c->producer_name;
+    bool brings = c->initial_subscription_name && *c->initial_subscription_name;
 
     p->handle.id = c->producer_id;
     p->handle.guest = &p->guest.guest;
@@ -141,6 +181,9 @@ static void open_producer(struct session *s, const Pulsar__Proto__CommandProduce
     p->handle.partition = name->partition;
     p->epoch = c->epoch;
     p->guest.name = named ? mem_string(c->producer_name) : NULL;
+    p->guest.mode = mode_of(c);
+    p->guest.asked_epoch = c->has_topic_epoch ? (int64_t)c->topic_epoch : ACCESS_NO_EPOCH;
+    p->guest.initial = p->initial = brings ? mem_string(c->initial_subscription_name) : NULL;
     p->guest.guest = (struct guest){
         .front_ops = &front.guest,
         .front = session_env(s)->home,
@@ -181,7 +224,7 @@ enum err on_producer(struct session *s, const struct command *c)
         return ERR_OK;
     }
     if (old && old->state == HANDLE_READY && p->epoch <= of_handle(old)->epoch) {
-        reply_producer_success(of_handle(old), p->request_id);
+        reply_producer_success(of_handle(old), p->request_id, true);
         return ERR_OK;
     }
     if (old)

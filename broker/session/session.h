@@ -87,6 +87,7 @@ struct session_producer {
     struct handle handle;
     struct topic_producer guest;
     uint64_t epoch;
+    char *initial; /* subscription, or NULL */
     struct receipts receipts;
 };
 

@@ -1,12 +1,13 @@
 #include "broker/topic/producer.h"
 
-#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "broker/broker.h"
 #include "broker/metrics.h"
 #include "broker/topic/topic.h"
 #include "broker/topic/topics_stats.h"
+#include "common/log.h"
 
 static const struct topic_producer_front *front_of(const struct topic_producer *p)
 {
@@ -134,6 +135,153 @@ void topic_producer_publish(struct topic_producer *p, struct publish *m)
     loop_post(guest_back_loop(&p->guest), &m->task);
 }
 
+/* ---- who may come in: the hands of access.h ---- */
+
+#define EPOCH_PROPERTY "pulsar.topic.epoch"
+
+static struct topic_producer *of_seat(struct access_seat *s)
+{
+    return container_of(s, struct topic_producer, seat);
+}
+
+static void add_name(struct topic_producer *p)
+{
+    HASH_ADD_KEYPTR(hh, p->guest.topic->by_name, p->name, strlen(p->name), p);
+}
+
+static void on_admitted(struct task *t)
+{
+    struct topic_producer *p = container_of(t, struct topic_producer, admitted);
+
+    front_of(p)->admitted(p);
+}
+
+static void enter(struct topic_producer *p)
+{
+    struct guest *g = &p->guest;
+
+    list_push_back(&g->topic->producers, &g->node);
+    metric_add(&topics_env_of(g->topics)->metrics->producers, 1);
+}
+
+static void do_admit(struct access *a, struct access_seat *s, int64_t epoch)
+{
+    struct topic_producer *p = of_seat(s);
+    struct guest *g = &p->guest;
+
+    if (g->state == GUEST_TURNING) {
+        access_leave(a, s);
+        guest_arrive_again(g);
+        return;
+    }
+    p->epoch = epoch;
+    enter(p);
+    if (p->queued) {
+        p->admitted.run = on_admitted;
+        loop_post(g->front, &p->admitted);
+    } else {
+        add_name(p);
+        guest_admit(g);
+    }
+}
+
+static void do_queue(struct access *a, struct access_seat *s)
+{
+    struct topic_producer *p = of_seat(s);
+
+    (void)a;
+    p->queued = true;
+    add_name(p);
+    guest_admit(&p->guest);
+}
+
+static void do_refuse(struct access *a, struct access_seat *s, enum err err, const char *why)
+{
+    struct topic_producer *p = of_seat(s);
+
+    (void)a;
+    if (p->queued) {
+        p->gone.err = err;
+        p->gone.why = why;
+        guest_send_away(&p->guest);
+        return;
+    }
+    guest_refuse(&p->guest, err, "%s", why);
+}
+
+static void do_send_away(struct access *a, struct access_seat *s)
+{
+    (void)a;
+    guest_send_away(&of_seat(s)->guest);
+}
+
+static void epoch_stored(struct ml_call *c, enum err err, struct managed_ledger *m)
+{
+    struct topic *t = container_of(c, struct topic, storing_epoch);
+
+    (void)m;
+    access_stored(&t->access, err);
+    topic_lets_go(t);
+}
+
+static void do_store(struct access *a, int64_t epoch)
+{
+    struct topic *t = container_of(a, struct topic, access);
+    char text[24];
+
+    snprintf(text, sizeof(text), "%lld", (long long)epoch);
+    t->storing_epoch.done = epoch_stored;
+    topic_holds(t);
+    managed_ledger_set_property(t->ml, EPOCH_PROPERTY, text, &t->storing_epoch);
+}
+
+static const struct access_fx access_fx = {.admit = do_admit,
+                                           .queue = do_queue,
+                                           .refuse = do_refuse,
+                                           .send_away = do_send_away,
+                                           .store = do_store};
+
+void topic_producers_ready(struct topic *t)
+{
+    access_init(&t->access, &access_fx,
+                access_epoch_of(managed_ledger_property(t->ml, EPOCH_PROPERTY)));
+}
+
+void topic_producers_go(struct topic *t, enum err err, const char *why)
+{
+    access_shut(&t->access, err, why);
+}
+
+/* ---- the subscription that it brings ---- */
+
+static void initial_made(struct ml_cursor_call *c, enum err err, struct cursor *cursor)
+{
+    struct topic_producer *p = container_of(c, struct topic_producer, making);
+    struct guest *g = &p->guest;
+    struct topic *t = g->topic;
+
+    (void)cursor;
+    if (err && err != ERR_EXISTS) {
+        guest_refuse(g, err, "the initial subscription could not be made: %s", err_text(err));
+    } else {
+        if (!err)
+            log_event(LOG_INFO, "subscription.made", F_STR("topic", t->name.full),
+                      F_STR("subscription", p->initial));
+        p->initial = NULL;
+        guest_arrive_again(g);
+    }
+    topic_lets_go(t);
+}
+
+static void make_initial(struct topic_producer *p)
+{
+    struct topic *t = p->guest.topic;
+
+    p->making.done = initial_made;
+    topic_holds(t);
+    managed_ledger_cursor_create(t->ml, p->initial, POSITION_EARLIEST, &p->making);
+}
+
 /* ---- coming and going ---- */
 
 static struct topic_producer *named(const struct topic *t, const char *name)
@@ -144,37 +292,59 @@ static struct topic_producer *named(const struct topic *t, const char *name)
     return p;
 }
 
+/* By one that is still to be let in itself. */
+static bool is_being_taken(const struct topic *t, const char *name)
+{
+    const struct access_seat *taker = t->access.taker;
+
+    return taker && strcmp(container_of(taker, const struct topic_producer, seat)->name, name) == 0;
+}
+
+/* One that fences need not care who has its name: whoever that is, is gone before it is in. */
+static void ask(struct topic_producer *p)
+{
+    struct topic *t = p->guest.topic;
+
+    if (!p->name)
+        p->name = topics_producer_name(p->guest.topics);
+    const bool cares = p->mode != ACCESS_FENCE;
+    struct topic_producer *other = named(t, p->name);
+    if (cares && other) {
+        guest_queue_behind(&p->guest, &other->guest);
+    } else if (cares && is_being_taken(t, p->name)) {
+        guest_refuse(&p->guest, ERR_NOT_READY, "a producer of that name is being created");
+    } else {
+        p->seat.mode = p->mode;
+        p->seat.epoch = p->asked_epoch;
+        access_ask(&t->access, &p->seat);
+    }
+}
+
 static void arrive(struct guest *g)
 {
     struct topic_producer *p = topic_producer_of(g);
 
-    if (managed_ledger_is_terminated(g->topic->ml)) {
+    if (managed_ledger_is_terminated(g->topic->ml))
         guest_refuse(g, ERR_TERMINATED, "the topic was terminated");
-        return;
-    }
-    if (!p->name)
-        p->name = topics_producer_name(g->topics);
-    struct topic_producer *other = named(g->topic, p->name);
-    if (other) {
-        guest_queue_behind(g, &other->guest);
-        return;
-    }
-    list_push_back(&g->topic->producers, &g->node);
-    HASH_ADD_KEYPTR(hh, g->topic->by_name, p->name, strlen(p->name), p);
-    metric_add(&topics_env_of(g->topics)->metrics->producers, 1);
-    guest_admit(g);
+    else if (p->initial && !managed_ledger_cursor(g->topic->ml, p->initial))
+        make_initial(p);
+    else
+        ask(p);
 }
 
 static void leave(struct guest *g)
 {
     struct topic_producer *p = topic_producer_of(g);
 
-    list_remove(&g->node);
+    if (!list_empty(&g->node)) {
+        list_remove(&g->node);
+        metric_add(&topics_env_of(g->topics)->metrics->producers, -1);
+    }
     HASH_DEL(g->topic->by_name, p);
     list_remove(&p->waiting.node);
-    metric_add(&topics_env_of(g->topics)->metrics->producers, -1);
     for (struct list_node *n; (n = list_pop_front(&p->held));)
         give_back(list_entry(n, struct publish, node), ERR_CLOSED);
+    access_leave(&g->topic->access, &p->seat);
 }
 
 static const struct guest_back back = {.arrive = arrive, .leave = leave, .busy = ERR_PRODUCER_BUSY};
@@ -185,6 +355,9 @@ void topic_producer_open(struct topic_producer *p)
     list_init(&p->waiting.node);
     p->waiting.go_on = go_on;
     p->in_flight = 0;
+    p->queued = false;
+    p->epoch = ACCESS_NO_EPOCH;
+    p->seat.place = ACCESS_OUT;
     p->guest.back_ops = &back;
     guest_open(&p->guest);
 }

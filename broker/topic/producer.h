@@ -11,6 +11,10 @@
  * Once a publish was refused, all later ones are: a producer that was told to go stores
  * nothing more, so what its client sends again after coming back is in order.
  *
+ * It is let in as access.h says.  One that waits for the topic is in as a guest, told so by
+ * opened() with `queued` set, and hears admitted() later, or go() with the reason in `gone`.  Its
+ * initial subscription, if it names one, is there and durable before it is let in.
+ *
  * Lifetime: that of a guest (guest.h).  The session embeds it and keeps it until ended(); a
  *          publish is the session's, lent from topic_producer_publish() to published(), which
  *          always comes, and before ended().  Publishes after guest_close() are not allowed;
@@ -23,6 +27,7 @@
 #include "broker/table.h"
 
 #include "broker/managed_ledger/managed_ledger.h"
+#include "broker/topic/access.h"
 #include "broker/topic/guest.h"
 
 struct topic_producer;
@@ -41,19 +46,39 @@ struct publish {
 struct topic_producer_front {
     struct guest_front guest;
     void (*published)(struct topic_producer *p, struct publish *m);
+    void (*admitted)(struct topic_producer *p); /* one that was queued */
 };
 
 struct topic_producer {
-    struct guest guest;    /* front_ops is the `guest` of a topic_producer_front */
-    char *name;            /* wanted, or NULL: set at opened(); the front's to free after ended() */
+    struct guest guest; /* front_ops is the `guest` of a topic_producer_front */
+    char *name;         /* wanted, or NULL: set at opened(); the front's to free after ended() */
+    enum access_mode mode;
+    int64_t asked_epoch; /* it comes back with, or ACCESS_NO_EPOCH */
+    const char *initial; /* subscription, or NULL; outlives the guest */
+
+    bool queued;   /* set at opened() */
+    int64_t epoch; /* set at opened() or admitted(): its own as an owner, or ACCESS_NO_EPOCH */
+    struct {
+        enum err err;
+        const char *why; /* constant */
+    } gone;              /* set at go() of one that was queued and not admitted */
+
     struct list_node held; /* private, as the rest: the back's */
     UT_hash_handle hh;     /* in topic.by_name, while it is in */
     unsigned in_flight;
     struct topics_held waiting;
+    struct access_seat seat;
+    struct ml_cursor_call making;
+    struct task admitted;
 };
 
 void topic_producer_open(struct topic_producer *p); /* after its fields were set */
 void topic_producer_publish(struct topic_producer *p, struct publish *m);
+
+/* ---- for topic.c ---- */
+void topic_producers_ready(struct topic *t); /* its managed ledger is open */
+/* Those who publish are told to go, those who wait are refused, as is who comes later. */
+void topic_producers_go(struct topic *t, enum err err, const char *why);
 
 static inline struct topic_producer *topic_producer_of(struct guest *g)
 {

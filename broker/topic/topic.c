@@ -5,6 +5,7 @@
 #include "broker/broker.h"
 #include "broker/metrics.h"
 #include "broker/topic/guest.h"
+#include "broker/topic/producer.h"
 #include "broker/topic/subscription.h"
 #include "common/flight.h"
 #include "common/log.h"
@@ -54,7 +55,7 @@ static void close_if_empty(struct topic *t)
 static void leave(struct topic *t)
 {
     t->state = TOPIC_LEAVING;
-    list_each(&t->producers, n) guest_send_away(list_entry(n, struct guest, node));
+    topic_producers_go(t, ERR_NOT_READY, "the topic is being unloaded");
     list_each(&t->subscriptions, s)
         subscription_send_away(list_entry(s, struct subscription, node));
     close_if_empty(t);
@@ -89,7 +90,7 @@ void topic_delete(struct topic *t, bool force, struct topic_delete_call *c)
 
 static void tell_terminated(struct topic *t)
 {
-    list_each(&t->producers, n) guest_send_away(list_entry(n, struct guest, node));
+    topic_producers_go(t, ERR_TERMINATED, "the topic was terminated");
     list_each(&t->subscriptions, s)
         subscription_check_end(list_entry(s, struct subscription, node));
 }
@@ -221,6 +222,7 @@ static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger
     t->ml = m;
     t->state = TOPIC_READY;
     topic_policies_apply(t);
+    topic_producers_ready(t);
     metric_add(&env_of(t)->metrics->topic_loads, -1);
     metric_add(&env_of(t)->metrics->topics, 1);
     t->stats.ticked_us = loop_now(env_of(t)->home);

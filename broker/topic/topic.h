@@ -18,6 +18,7 @@
 #include "broker/cluster/ownership.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/policy/topic_facts.h"
+#include "broker/topic/access.h"
 #include "broker/topic/topic_stats.h"
 #include "broker/topic/topics.h"
 #include "common/list.h"
@@ -38,8 +39,10 @@ struct topic {
     struct ml_owner owner;
     struct list_node waiting;       /* topics_call: for it to be loaded, or gone */
     struct list_node unloads;       /* topics_unload: for it to be gone */
-    struct list_node producers;     /* guest.node */
-    struct topic_producer *by_name; /* the same */
+    struct list_node producers;     /* guest.node: those who may publish */
+    struct topic_producer *by_name; /* the same, and those who wait for that */
+    struct access access;
+    struct ml_call storing_epoch;
     struct list_node subscriptions; /* subscription.node */
     struct list_node deletes;       /* topic_delete_call */
     unsigned guests;                /* that point here */

@@ -101,12 +101,6 @@ START_TEST(producers_that_are_not_there_yet)
     begin();
     RAW(base, PRODUCER, producer, CommandProducer, COMMAND_PRODUCER, p);
     p.topic = (char *)(uintptr_t)TOPIC;
-    p.request_id = 1;
-    p.has_producer_access_mode = true;
-    p.producer_access_mode = PULSAR__PROTO__PRODUCER_ACCESS_MODE__Exclusive;
-    raw_put(r, &base);
-    raw_expect_error(r, 1, 22);
-    p.producer_access_mode = PULSAR__PROTO__PRODUCER_ACCESS_MODE__Shared;
     Pulsar__Proto__Schema schema = PULSAR__PROTO__SCHEMA__INIT;
     schema.name = (char *)(uintptr_t) "s";
     schema.type = PULSAR__PROTO__SCHEMA__TYPE__Avro;
