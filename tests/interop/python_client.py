@@ -527,6 +527,33 @@ def over_http(client, server):
     with_http.close()
 
 
+def access_modes(client, server):
+    mode = pulsar.ProducerAccessMode
+
+    def producer(who, access):
+        return who.create_producer("alone", access_mode=access)
+    second, third = client_of(server), client_of(server)
+    first = producer(client, mode.Exclusive)
+    refused(pulsar.ProducerFenced, lambda: producer(second, mode.Exclusive))
+    refused(pulsar.ProducerBusy, lambda: producer(second, mode.Shared))
+    waited = []
+    thread = threading.Thread(target=lambda: waited.append(producer(second, mode.WaitForExclusive)))
+    thread.start()
+    first.send(b"first")
+    thread.join(1)
+    assert not waited, "two at a time"
+    first.close()
+    thread.join(30)
+    waited[0].send(b"second")
+    last = producer(third, mode.ExclusiveWithFencing)
+    refused(pulsar.PulsarException, lambda: waited[0].send(b"fenced out"))
+    last.send(b"third")
+    assert [m.data() for m in receive_all(subscribe(client, "alone"), 3)] == [
+        b"first", b"second", b"third"]
+    second.close()
+    third.close()
+
+
 def unacked_limit(client, server):
     """A consumer that acknowledges nothing gets no more than the limit, and the rest after half."""
     producer = client.create_producer("limit", batching_enabled=False, block_if_queue_full=True)
@@ -592,7 +619,7 @@ FEATURES = (plain, batched, each_compression, keys_and_properties, chunked_20_mi
             survives_kill_9, shared_round_robin, shared_batches_and_chunks, shared_small_queue,
             shared_redelivery_counts, shared_redeliver_all, shared_consumer_goes,
             shared_ack_by_another, shared_type_conflicts, batch_index_acks, batch_index_cumulative,
-            unacked_limit, partitioned_in_turns, partitioned_by_key, partitioned_on_first_use,
+            unacked_limit, access_modes, partitioned_in_turns, partitioned_by_key, partitioned_on_first_use,
             partitioned_deleted_is_empty, terminated_topic, over_http, a_million_of_1_kib)
 
 
