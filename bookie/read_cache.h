@@ -15,7 +15,7 @@
 struct read_cache {
     struct entry_map generation[2];
     unsigned young;
-    size_t bytes; /* of windows in the young one */
+    size_t bytes;       /* of windows in the young one */
     struct metric held; /* of both; read by anybody */
     size_t old_bytes;
     size_t budget;

@@ -19,8 +19,8 @@ struct arena;
 struct arena *arena_new(size_t limit);           /* gives */
 void *arena_alloc(struct arena *a, size_t size); /* zeroed; borrows from a; NULL past the limit */
 char *arena_string(struct arena *a, const char *s, size_t len); /* copy + NUL, or NULL */
-bool arena_was_short(const struct arena *a);     /* since the last reset */
-void arena_reset(struct arena *a);               /* everything handed out so far is gone */
+bool arena_was_short(const struct arena *a);                    /* since the last reset */
+void arena_reset(struct arena *a); /* everything handed out so far is gone */
 void arena_drop(struct arena **a);
 
 #endif

@@ -43,13 +43,13 @@ struct chain {
     struct slice at[CHAIN_MAX];
 };
 
-struct slab *slab_new(size_t size);  /* gives one reference; not zeroed */
-uint8_t *slab_bytes(struct slab *s); /* borrows; write only before sharing */
+struct slab *slab_new(size_t size);     /* gives one reference; not zeroed */
+uint8_t *slab_bytes(struct slab *s);    /* borrows; write only before sharing */
 size_t slab_size(const struct slab *s); /* at least what was asked for */
-void slab_drop(struct slab **s);     /* takes; *s becomes NULL */
+void slab_drop(struct slab **s);        /* takes; *s becomes NULL */
 
 struct slice slice_of(struct slab *s, size_t offset, size_t len); /* shares s */
-struct slice slice_take(struct slab **s, size_t len); /* takes the caller's reference, from 0 */
+struct slice slice_take(struct slab **s, size_t len);   /* takes the caller's reference, from 0 */
 struct slice slice_copy(const void *bytes, size_t len); /* gives: in a slab of its own */
 struct slice slice_share(struct slice s);               /* shares */
 struct slice slice_part(struct slice s, size_t offset, size_t len); /* shares a part of it */

@@ -29,10 +29,10 @@ struct conn;
 struct tls; /* common/tls.h */
 
 struct conn_conf {
-    size_t frame_max;        /* bytes of one frame, its length field not counted */
-    size_t write_high;       /* bytes */
-    struct tls *tls;         /* NULL: plain; outlives the conn */
-    const char *tls_name;    /* dialling: the name the certificate must carry; NULL: not checked */
+    size_t frame_max;         /* bytes of one frame, its length field not counted */
+    size_t write_high;        /* bytes */
+    struct tls *tls;          /* NULL: plain; outlives the conn */
+    const char *tls_name;     /* dialling: the name the certificate must carry; NULL: not checked */
     uint64_t dial_timeout_us; /* 0: 10 s */
 };
 
@@ -52,13 +52,13 @@ struct conn *conn_dial(struct loop *l, const char *host, uint16_t port,
                        const struct conn_conf *conf, const struct conn_handler *h,
                        void *ctx); /* gives */
 
-void conn_send(struct conn *c, struct slice s);        /* takes; whole frames, or parts in order */
+void conn_send(struct conn *c, struct slice s);         /* takes; whole frames, or parts in order */
 void conn_send_chain(struct conn *c, struct chain *ch); /* takes what is in it */
 size_t conn_waiting(const struct conn *c);              /* bytes not yet with the kernel */
-void conn_pause(struct conn *c);  /* no more frames until conn_resume(); counted, pairs nest */
+void conn_pause(struct conn *c); /* no more frames until conn_resume(); counted, pairs nest */
 void conn_resume(struct conn *c);
-const char *conn_peer(const struct conn *c);            /* "1.2.3.4:5678"; borrows */
-void conn_close(struct conn **c);  /* now; what waits is dropped; no callback follows */
+const char *conn_peer(const struct conn *c); /* "1.2.3.4:5678"; borrows */
+void conn_close(struct conn **c);            /* now; what waits is dropped; no callback follows */
 /* Writes what waits (at most 5 s), then closes; no callback follows. */
 void conn_finish(struct conn **c);
 

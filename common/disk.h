@@ -19,9 +19,9 @@
 
 enum disk_open {
     DISK_READ = 0,
-    DISK_WRITE = 1,      /* read and write */
-    DISK_CREATE = 2,     /* must not exist yet; implies write */
-    DISK_DIRECT = 4,     /* O_DIRECT; ERR_NOT_ALLOWED where the file system refuses it */
+    DISK_WRITE = 1,  /* read and write */
+    DISK_CREATE = 2, /* must not exist yet; implies write */
+    DISK_DIRECT = 4, /* O_DIRECT; ERR_NOT_ALLOWED where the file system refuses it */
 };
 
 struct disk;
@@ -42,8 +42,8 @@ struct disk_ops {
     enum err (*remove)(struct disk *d, const char *path);
     enum err (*mkdir)(struct disk *d, const char *path); /* with parents; existing is fine */
     enum err (*sync_dir)(struct disk *d, const char *path);
-    enum err (*list)(struct disk *d, const char *path,
-                     void (*each)(void *ctx, const char *name), void *ctx); /* no "." and ".." */
+    enum err (*list)(struct disk *d, const char *path, void (*each)(void *ctx, const char *name),
+                     void *ctx); /* no "." and ".." */
     enum err (*space)(struct disk *d, const char *path, uint64_t *free_bytes,
                       uint64_t *total_bytes);
 };

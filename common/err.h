@@ -27,11 +27,11 @@ int err_to_bookie(enum err e); /* a status of the bookie protocol, v2 */
 enum err err_of_errno(int saved_errno);
 
 /* Pass a failure up: the only macro with control flow in the project. */
-#define TRY(call)                                                                                  \
-    do {                                                                                           \
-        enum err try_ = (call);                                                                    \
-        if (try_)                                                                                  \
-            return try_;                                                                           \
+#define TRY(call)               \
+    do {                        \
+        enum err try_ = (call); \
+        if (try_)               \
+            return try_;        \
     } while (0)
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 void flight_note(const char *event, int64_t a, int64_t b); /* event must be a constant */
-void flight_install(void);   /* signal handlers; once, from main */
-void flight_dump(int fd);    /* async-signal-safe */
+void flight_install(void);                                 /* signal handlers; once, from main */
+void flight_dump(int fd);                                  /* async-signal-safe */
 
 #endif

@@ -57,8 +57,8 @@ static inline struct list_node *list_pop_front(struct list_node *l)
 #define list_entry(node, type, member) container_of(node, type, member)
 
 /* `next_` is read before the body, so the body may remove the node. */
-#define list_each(list, node)                                                                      \
-    for (struct list_node *node = (list)->next, *next_##node = node->next; node != (list);         \
+#define list_each(list, node)                                                              \
+    for (struct list_node *node = (list)->next, *next_##node = node->next; node != (list); \
          node = next_##node, next_##node = node->next)
 
 #endif

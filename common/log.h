@@ -34,7 +34,7 @@ struct log_field {
 #define F_ERR(e)    F_STR("err", err_name(e))
 #define F_ERRNO(n)  ((struct log_field){.key = "errno", .kind = LOG_ERRNO, .i64 = (n)})
 
-#define log_event(level, name, ...)                                                                \
+#define log_event(level, name, ...) \
     log_write(level, name, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}})
 
 void log_write(enum log_level level, const char *name, const struct log_field *fields);

@@ -63,9 +63,9 @@ uint64_t loop_now(const struct loop *l); /* us, never goes back; one reading a r
 uint64_t loop_clock(void);               /* us, the same clock read now; any thread */
 uint64_t loop_wall_ms(void);             /* ms since 1970; any thread */
 bool loop_is_mine(const struct loop *l);
-struct loop *loop_mine(void);            /* the loop whose thread this is, or NULL */
+struct loop *loop_mine(void); /* the loop whose thread this is, or NULL */
 const char *loop_name(const struct loop *l);
-unsigned loop_index(const struct loop *l); /* place in its group; 0 outside one */
+unsigned loop_index(const struct loop *l);    /* place in its group; 0 outside one */
 struct event_base *loop_base(struct loop *l); /* for conn, listener and http only */
 
 /* A fixed set of loops that run. */

@@ -70,8 +70,8 @@ void text_add_label(struct text *t, const char *key, const char *value);
 void metric_head(struct text *t, const char *name, const char *kind, const char *help);
 void metric_render(struct text *t, const struct metric_def *defs, size_t n, const void *metrics,
                    const char *labels); /* labels: `cluster="c"`, or NULL */
-void histogram_render(struct text *t, const char *name, const char *help,
-                      const struct histogram *h, const char *labels);
+void histogram_render(struct text *t, const char *name, const char *help, const struct histogram *h,
+                      const char *labels);
 /* The same without a head, in units of `unit_us`: 1e6 for seconds, 1e3 for ms. */
 void histogram_lines(struct text *t, const char *name, const struct histogram *h,
                      const char *labels, double unit_us);

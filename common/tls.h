@@ -14,10 +14,10 @@ struct tls;
 struct tls_conf {
     const char *cert_file; /* PEM; server: required; client: optional */
     const char *key_file;
-    const char *trust_file;  /* PEM certificates to trust; NULL: the system's */
-    bool require_peer_cert;  /* server: refuse clients without a trusted certificate */
-    bool insecure;           /* client: do not verify the server */
-    const char *alpn;        /* one protocol name to offer or require, or NULL */
+    const char *trust_file; /* PEM certificates to trust; NULL: the system's */
+    bool require_peer_cert; /* server: refuse clients without a trusted certificate */
+    bool insecure;          /* client: do not verify the server */
+    const char *alpn;       /* one protocol name to offer or require, or NULL */
 };
 
 /* ERR_BAD_CONFIG with a log event that names the file. */

@@ -39,15 +39,15 @@ struct meta_item {
 };
 
 struct meta_reply {
-    enum err err;        /* NOT_FOUND; BAD_VERSION: someone was faster, read again; NOT_READY:
-                            the store is away; UNKNOWN_STATE: it may or may not have happened */
+    enum err err; /* NOT_FOUND; BAD_VERSION: someone was faster, read again; NOT_READY:
+                     the store is away; UNKNOWN_STATE: it may or may not have happened */
     uint64_t revision;
-    int64_t version;     /* of the key, after a get or put */
-    struct slice value;  /* get */
+    int64_t version;               /* of the key, after a get or put */
+    struct slice value;            /* get */
     const struct meta_item *items; /* range, in key order */
     size_t count;
-    bool more;           /* range: limit reached; go on after the last key */
-    int64_t first;       /* counter: the first number of the block */
+    bool more;     /* range: limit reached; go on after the last key */
+    int64_t first; /* counter: the first number of the block */
 };
 
 struct meta_call {

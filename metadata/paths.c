@@ -119,8 +119,8 @@ static const char *domain(const struct topic_name *n)
 enum err path_partitioned(const struct topic_name *base, char into[META_KEY_MAX])
 {
     char *local = name_encode(strrchr(base->base, '/') + 1);
-    enum err e = print(into, PATH_PARTITIONED "%s/%s/%s/%s", base->tenant, base->ns, domain(base),
-                       local);
+    enum err e =
+        print(into, PATH_PARTITIONED "%s/%s/%s/%s", base->tenant, base->ns, domain(base), local);
 
     mem_free(local);
     return e;

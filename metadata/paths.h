@@ -29,13 +29,13 @@
 #define PATH_POLICIES         "/admin/policies/"
 #define PATH_LOCAL_POLICIES   "/admin/local-policies/"
 #define PATH_PARTITIONED      "/admin/partitioned-topics/"
-#define PATH_BROKERS          "/lgm/brokers/" /* <id>: held by a broker that is alive */
+#define PATH_BROKERS          "/lgm/brokers/"         /* <id>: held by a broker that is alive */
 #define PATH_LOAD_BROKERS     "/loadbalance/brokers/" /* the same where Pulsar's tools look */
 #define PATH_OWNED            "/lgm/own/" /* <tenant>/<namespace>/<range>: who serves it */
 
 /* Pulsar's topic name in its parts; strings live in the struct's owner's memory. */
 struct topic_name {
-    char *full;      /* "persistent://t/n/local" */
+    char *full; /* "persistent://t/n/local" */
     bool persistent;
     char *tenant, *ns, *local; /* local: without "-partition-N" cut off */
     int32_t partition;         /* of local's "-partition-N"; -1: none */

@@ -48,7 +48,7 @@ struct bookie_request {
     int64_t entry; /* -1: the last one (READ) */
     bool has_key;
     uint8_t key[MASTER_KEY_SIZE];
-    struct view body; /* ADD: the whole entry; AUTH: a serialized AuthMessage */
+    struct view body;   /* ADD: the whole entry; AUTH: a serialized AuthMessage */
     int64_t request_id; /* BATCH_READ, as the next two */
     int32_t max_count;
     int64_t max_size;
@@ -62,7 +62,7 @@ struct bookie_response {
     uint8_t op;
     int32_t status;
     int64_t ledger;
-    int64_t entry; /* as asked for: -1 stays -1 */
+    int64_t entry;    /* as asked for: -1 stays -1 */
     struct view body; /* READ: the stored entry; AUTH: the AuthMessage;
                        * BATCH_READ: i64 request id, then i32 length and entry each */
 };
@@ -70,8 +70,12 @@ MUST_CHECK enum err bookie_response_read(struct view frame, struct bookie_respon
 
 /* Writers: with the length in front, ready for conn_send().  Those whose body follows
  * (entry_len, body_len) write only the front; the body is sent behind it. */
-enum { BOOKIE_ADD_FRONT = 28, BOOKIE_READ_SIZE = 24, BOOKIE_FENCE_SIZE = 44,
-       BOOKIE_RESPONSE_SIZE = 28 };
+enum {
+    BOOKIE_ADD_FRONT = 28,
+    BOOKIE_READ_SIZE = 24,
+    BOOKIE_FENCE_SIZE = 44,
+    BOOKIE_RESPONSE_SIZE = 28
+};
 void bookie_write_add(uint8_t into[BOOKIE_ADD_FRONT], uint16_t flags,
                       const uint8_t key[MASTER_KEY_SIZE], size_t entry_len);
 /* flags with BOOKIE_DO_FENCING writes BOOKIE_FENCE_SIZE bytes, else BOOKIE_READ_SIZE. */
@@ -79,7 +83,7 @@ size_t bookie_write_read(uint8_t into[BOOKIE_FENCE_SIZE], uint16_t flags, int64_
                          int64_t entry, const uint8_t key[MASTER_KEY_SIZE]);
 void bookie_write_response(uint8_t into[BOOKIE_RESPONSE_SIZE], uint8_t version, uint8_t op,
                            int32_t status, int64_t ledger, int64_t entry, size_t body_len);
-struct slice bookie_auth_request(void);                  /* gives: plugin "", no payload */
+struct slice bookie_auth_request(void); /* gives: plugin "", no payload */
 struct slice bookie_auth_response(uint8_t version, const char *plugin); /* gives; empty payload */
 
 #endif

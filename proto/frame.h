@@ -22,10 +22,10 @@ enum { FRAME_PADDING = 10240, MAX_MESSAGE_SIZE = 5 * 1024 * 1024 };
 
 struct frame {
     struct view command;
-    struct view body;     /* what a SEND stores: from 0x0e01, or from metadata size; empty: none */
+    struct view body; /* what a SEND stores: from 0x0e01, or from metadata size; empty: none */
     bool has_crc;
-    uint32_t crc;         /* as sent */
-    struct view checked;  /* what it covers: metadata size, metadata, payload */
+    uint32_t crc;        /* as sent */
+    struct view checked; /* what it covers: metadata size, metadata, payload */
     struct view metadata;
     struct view payload;
 };

@@ -57,8 +57,7 @@ MUST_CHECK enum err broker_entry_read(struct view entry, struct broker_entry *ou
 /* Batch bodies, uncompressed: repeated u32 size | SingleMessageMetadata | payload.
  * batch_next: ERR_END after the last; *single lives in the arena. */
 MUST_CHECK enum err batch_next(struct view *rest, struct arena *arena,
-                               Pulsar__Proto__SingleMessageMetadata **single,
-                               struct view *payload);
+                               Pulsar__Proto__SingleMessageMetadata **single, struct view *payload);
 /* Appends one to memory that grows (*base, *len, *room; starts as all zero; mem_free() it). */
 void batch_add(uint8_t **base, size_t *len, size_t *room,
                Pulsar__Proto__SingleMessageMetadata *single, struct view payload);

@@ -125,9 +125,9 @@ struct slice cursor_delta_changes(int64_t snapshot, bool reset, struct position 
                                   const struct cursor_set *changed)
 {
     uint64_t words = 0, n_parts = changed ? changed_parts(parts, changed, &words) : 0;
-    uint64_t most =
-        HEAD_BYTES + POSITION_BYTES + VARINT_BYTES + fresh->n * (uint64_t)(8 + VARINT_BYTES) +
-        cursor_set_runs(fresh, INT64_MIN) * VARINT_BYTES + part_most(n_parts, words);
+    uint64_t most = HEAD_BYTES + POSITION_BYTES + VARINT_BYTES +
+                    fresh->n * (uint64_t)(8 + VARINT_BYTES) +
+                    cursor_set_runs(fresh, INT64_MIN) * VARINT_BYTES + part_most(n_parts, words);
     struct writer w = {0};
     struct slab *slab;
 

@@ -74,7 +74,7 @@ struct managed_ledger {
     enum ml_life life;
     unsigned holds;
     bool terminated; /* no adds; in the node, or soon */
-    bool failed; /* fenced: the owner is told */
+    bool failed;     /* fenced: the owner is told */
 
     struct ml_conf conf; /* the env's, but for its own policy */
 

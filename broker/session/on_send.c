@@ -133,7 +133,8 @@ void session_sent(struct receipts *q, struct receipt *r)
     sending_free(s->home, m);
 }
 
-/* A publish that failed is not answered, unless it was too late: the topic is gone, and told its producers so. */
+/* A publish that failed is not answered, unless it was too late: the topic is gone, and told its
+ * producers so. */
 void session_published(struct topic_producer *tp, struct publish *publish)
 {
     struct session_producer *p = container_of(tp, struct session_producer, guest);

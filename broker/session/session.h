@@ -116,7 +116,7 @@ struct session {
     unsigned handles;
     size_t publishing;
     bool paused;
-    bool hears_end; /* its client knows REACHED_END_OF_TOPIC */
+    bool hears_end;               /* its client knows REACHED_END_OF_TOPIC */
     struct list_node undelivered; /* deliveries that the connection has not taken */
 };
 

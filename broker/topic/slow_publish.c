@@ -69,9 +69,9 @@ void slow_publish_tell(struct log_limit *limit, const char *topic, const char *p
                        const struct publish *m, uint64_t now_us)
 {
     static const char *const names[STAGES] = {
-        [STAGE_HELD] = "held",       [STAGE_QUEUE] = "queue",   [STAGE_BOOKIES] = "bookies_missing",
-        [STAGE_CLOSE] = "close",     [STAGE_CREATE] = "create", [STAGE_NODE] = "cas",
-        [STAGE_LOST] = "lost",       [STAGE_QUORUM] = "quorum", [STAGE_ORDER] = "order",
+        [STAGE_HELD] = "held",   [STAGE_QUEUE] = "queue",   [STAGE_BOOKIES] = "bookies_missing",
+        [STAGE_CLOSE] = "close", [STAGE_CREATE] = "create", [STAGE_NODE] = "cas",
+        [STAGE_LOST] = "lost",   [STAGE_QUORUM] = "quorum", [STAGE_ORDER] = "order",
         [STAGE_REPLY] = "reply",
     };
     uint64_t us[STAGES], left_out;
@@ -81,18 +81,15 @@ void slow_publish_tell(struct log_limit *limit, const char *topic, const char *p
         return;
     slow_publish_stages(m, now_us, us);
     snprintf(at, sizeof(at), "%" PRId64 ":%" PRId64, m->at.ledger, m->at.entry);
-    log_event(LOG_WARN, "publish.slow", F_STR("topic", topic), F_STR("producer", producer),
-              F_STR("entry", at), F_U64("bytes", m->bytes),
-              F_U64("total_ms", (now_us - m->came_us) / 1000),
-              F_STR("stage", names[longest(us)]), F_U64("held_ms", us[STAGE_HELD] / 1000),
-              F_U64("queue_ms", us[STAGE_QUEUE] / 1000),
-              F_U64("bookies_missing_ms", us[STAGE_BOOKIES] / 1000),
-              F_U64("close_ms", us[STAGE_CLOSE] / 1000),
-              F_U64("create_ms", us[STAGE_CREATE] / 1000),
-              F_U64("cas_ms", us[STAGE_NODE] / 1000), F_U64("lost_ms", us[STAGE_LOST] / 1000),
-              F_U64("quorum_ms", us[STAGE_QUORUM] / 1000),
-              F_U64("order_ms", us[STAGE_ORDER] / 1000), F_U64("reply_ms", us[STAGE_REPLY] / 1000),
-              F_STR("bookie", named(m->add.append.last)),
-              F_STR("silent", named(m->add.append.silent)), F_ERR(m->err),
-              F_U64("suppressed", left_out));
+    log_event(
+        LOG_WARN, "publish.slow", F_STR("topic", topic), F_STR("producer", producer),
+        F_STR("entry", at), F_U64("bytes", m->bytes),
+        F_U64("total_ms", (now_us - m->came_us) / 1000), F_STR("stage", names[longest(us)]),
+        F_U64("held_ms", us[STAGE_HELD] / 1000), F_U64("queue_ms", us[STAGE_QUEUE] / 1000),
+        F_U64("bookies_missing_ms", us[STAGE_BOOKIES] / 1000),
+        F_U64("close_ms", us[STAGE_CLOSE] / 1000), F_U64("create_ms", us[STAGE_CREATE] / 1000),
+        F_U64("cas_ms", us[STAGE_NODE] / 1000), F_U64("lost_ms", us[STAGE_LOST] / 1000),
+        F_U64("quorum_ms", us[STAGE_QUORUM] / 1000), F_U64("order_ms", us[STAGE_ORDER] / 1000),
+        F_U64("reply_ms", us[STAGE_REPLY] / 1000), F_STR("bookie", named(m->add.append.last)),
+        F_STR("silent", named(m->add.append.silent)), F_ERR(m->err), F_U64("suppressed", left_out));
 }

@@ -14,13 +14,22 @@
 typedef struct suite_case {
     const char *name;
     const TTest *test;
-    int rounds; /* 0: once; n: a loop test over _i in 0..n-1 */
+    int rounds;    /* 0: once; n: a loop test over _i in 0..n-1 */
     int timeout_s; /* 0: 60 */
 } suite_case;
 
-#define SUITE_CASE(fn)       {.name = #fn, .test = fn}
-#define SUITE_LOOP(fn, n)    {.name = #fn, .test = fn, .rounds = (n)}
-#define SUITE_SLOW(fn, secs) {.name = #fn, .test = fn, .timeout_s = (secs)}
+#define SUITE_CASE(fn)          \
+    {                           \
+        .name = #fn, .test = fn \
+    }
+#define SUITE_LOOP(fn, n)                      \
+    {                                          \
+        .name = #fn, .test = fn, .rounds = (n) \
+    }
+#define SUITE_SLOW(fn, secs)                         \
+    {                                                \
+        .name = #fn, .test = fn, .timeout_s = (secs) \
+    }
 
 int suite_run(const char *name, const suite_case *cases); /* the exit code of main */
 

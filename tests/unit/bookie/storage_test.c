@@ -21,7 +21,7 @@ static struct loops loops;
 static struct storage *storage;
 static char dir[256], index_dir[300];
 static const uint8_t key[MASTER_KEY_SIZE] = {1, 2, 3};
-static bool acked[LEDGERS][ENTRIES], fenced[LEDGERS];
+static atomic_bool acked[LEDGERS][ENTRIES], fenced[LEDGERS];
 static atomic_uint failures, waiting;
 
 struct one {

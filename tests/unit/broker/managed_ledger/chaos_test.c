@@ -1,6 +1,7 @@
 /* Two brokers that take a topic from each other, bookies that fail, and a store that loses
  * answers: whatever was confirmed is there, once, in order, with dense indexes. */
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -16,8 +17,8 @@ struct flaky {
     struct metadata base;
     struct metadata *inner;
     uint64_t seed;
-    unsigned percent;
-    bool away; /* for the managed ledger's own node */
+    atomic_uint percent;
+    atomic_bool away; /* for the managed ledger's own node */
 };
 
 struct flaky_call {
