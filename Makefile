@@ -208,9 +208,9 @@ STYLED = $(shell find $(FOLDERS) tests bench -name '*.[ch]' 2>/dev/null)
 format:
 	clang-format -i $(STYLED)
 lint: tidy
-	clang-format --dry-run -Werror $(STYLED)
+	@clang-format --dry-run -Werror $(STYLED)
 tidy:
-	python3 tests/tidy.py
+	@python3 tests/tidy.py
 
 # docs/configuration.md and docs/errors.md come from the tables.
 docs: build
