@@ -178,7 +178,7 @@ START_TEST(an_unloaded_topic_is_loaded_anew)
     expect_put(other, "/admin/v2/persistent/public/default/t/unload", 307, location);
     expect_put(inn->broker, "/admin/v2/persistent/public/default/t/unload", 204, NULL);
     expect_both_closed(r);
-    expect_put(inn->broker, "/admin/v2/persistent/public/default/absent/unload", 204, NULL);
+    expect_put(inn->broker, "/admin/v2/persistent/public/default/absent/unload", 404, NULL);
     expect_lookup(r, CONNECT, inn->broker);
     producer_at_last(r, 1);
     raw_publish(r, 1, 1, "two");
