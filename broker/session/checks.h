@@ -13,9 +13,8 @@ MUST_CHECK enum err checks_topic_name(const char *topic, struct topic_name *name
 /* Name, kind, and authorization; *name is given on ERR_OK, *why is a sentence otherwise. */
 MUST_CHECK enum err checks_topic(struct session *s, const char *topic, enum action action,
                                  struct topic_name *name, const char **why);
+bool checks_reserved(const char *subscription); /* a name of the broker's own */
 /* NULL, or why not.  Plain bytes and strings need no schema to be kept. */
-/* Subscriptions of the broker itself. */
-bool checks_reserved(const char *subscription);
 const char *checks_schema(const Pulsar__Proto__Schema *schema);
 
 #endif

@@ -1,7 +1,6 @@
 /* SUBSCRIBE, UNSUBSCRIBE, CLOSE_CONSUMER, and what the topic says of a consumer. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "broker/broker.h"
 #include "broker/session/asks.h"
@@ -124,12 +123,6 @@ static const char *refusal(const Pulsar__Proto__CommandSubscribe *c)
     return checks_schema(c->schema);
 }
 
-static bool is_reserved(const char *subscription)
-{
-    return strncmp(subscription, "pulsar.repl", 11) == 0 ||
-           strncmp(subscription, "pulsar.dedup", 12) == 0;
-}
-
 static enum err check_names(const Pulsar__Proto__CommandSubscribe *c, const char **why)
 {
     *why = "a subscription must have a name"; /* ProducerBusy: clients.md 20 */
@@ -142,7 +135,7 @@ static enum err check_names(const Pulsar__Proto__CommandSubscribe *c, const char
     if (checks_too_long(c->consumer_name))
         return ERR_NOT_ALLOWED;
     *why = "this subscription name is kept for the system";
-    return is_reserved(c->subscription) ? ERR_NOT_ALLOWED : ERR_OK;
+    return checks_reserved(c->subscription) ? ERR_NOT_ALLOWED : ERR_OK;
 }
 
 static enum err check_key(const struct topic_name *name, const char *subscription)
