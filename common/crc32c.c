@@ -2,6 +2,9 @@
 
 #include <isa-l/crc.h>
 #include <stdbool.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #define POLYNOMIAL 0x82F63B78u
 #define ONE        0x80000000u       /* x^0: reflected, so the highest bit is the lowest power */
@@ -51,15 +54,66 @@ static uint32_t power_of_bytes(size_t len)
     return power;
 }
 
-/* Payloads of one producer tend to be of one length, so the last power is remembered. */
+/* Combining is on the way of every message, so it is one product of a power that is mostly
+ * remembered: the lengths of a busy loop are few, those of what stands in front of a payload and
+ * those of the payloads. */
+struct power {
+    size_t len;
+    uint32_t value;
+};
+
+static uint32_t power_recalled(size_t len, uint32_t (*make)(size_t len))
+{
+    enum { KNOWN = 256 }; /* lengths that follow each other share no place */
+    static _Thread_local struct power known[KNOWN];
+    struct power *p = &known[len % KNOWN];
+
+    if (p->len != len || p->value == 0) /* no power is 0 */
+        *p = (struct power){.len = len, .value = make(len)};
+    return p->value;
+}
+
+#ifdef __x86_64__
+
+/* The crc32 instruction gives D * x^32 modulo the polynomial for 64 bits of D, and a carry-less
+ * product of two reflected words is D when moved up by one bit.  So with powers that are x^32
+ * too low, the two together are multiply(). */
+__attribute__((target("pclmul,sse4.2"))) static uint32_t multiply_fast(uint32_t a, uint32_t b)
+{
+    const __m128i product =
+        _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)a), _mm_cvtsi32_si128((int)b), 0);
+
+    return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product) << 1);
+}
+
+/* x^-1 is what one step of multiply() undoes: ONE = x * x^-1. */
+static uint32_t lowered_power(size_t len)
+{
+    uint32_t power = power_of_bytes(len);
+
+    for (unsigned i = 0; i < 32; i++) {
+        const uint32_t carry = power >> 31;
+        power = carry ? ((power ^ POLYNOMIAL) << 1) | 1 : power << 1;
+    }
+    return power;
+}
+
 uint32_t crc32c_combine(uint32_t a, uint32_t b, size_t b_len)
 {
-    static _Thread_local size_t known_len;
-    static _Thread_local uint32_t known_power = ONE;
+    static _Thread_local int fast = -1;
 
-    if (b_len != known_len) {
-        known_len = b_len;
-        known_power = power_of_bytes(b_len);
-    }
-    return multiply(known_power, a) ^ b;
+    if (fast < 0)
+        fast = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2");
+    if (fast)
+        return multiply_fast(power_recalled(b_len, lowered_power), a) ^ b;
+    return multiply(power_recalled(b_len, power_of_bytes), a) ^ b;
 }
+
+#else
+
+uint32_t crc32c_combine(uint32_t a, uint32_t b, size_t b_len)
+{
+    return multiply(power_recalled(b_len, power_of_bytes), a) ^ b;
+}
+
+#endif
