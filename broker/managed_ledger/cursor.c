@@ -42,6 +42,7 @@ static void free_cursor(struct cursor *c)
     slice_drop(&c->node);
     slice_drop(&c->base);
     slice_drop(&c->attempt);
+    pairs_drop(&c->properties);
     mem_free(c->name);
     mem_free(c->path);
     mem_free(c);
@@ -221,6 +222,20 @@ void cursor_reset(struct cursor *c, struct position mark_delete, struct cursor_a
 {
     cursor_store_reset(&c->store, mark_delete);
     wait_for(c, call);
+}
+
+void cursor_set_properties(struct cursor *c, const struct pairs *p, struct cursor_ack_call *call)
+{
+    pairs_drop(&c->properties);
+    pairs_copy(&c->properties, p);
+    c->relabelled = true;
+    cursor_store_relabel(&c->store);
+    wait_for(c, call);
+}
+
+const struct pairs *cursor_properties(const struct cursor *c)
+{
+    return &c->properties;
 }
 
 const char *cursor_name(const struct cursor *c)

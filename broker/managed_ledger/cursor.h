@@ -29,6 +29,7 @@ struct cursor;
 struct cursor_part;
 struct metadata;
 struct ml_conf;
+struct pairs;
 
 struct cursor_ack_call {
     void (*done)(struct cursor_ack_call *c, enum err err); /* durable, or why not */
@@ -49,6 +50,10 @@ bool cursor_ack_part(struct cursor *c, struct position at, const uint64_t *words
 void cursor_ack_upto(struct cursor *c, struct position at, struct cursor_ack_call *call);
 /* Sets the mark-delete position and forgets the holes: a seek. */
 void cursor_reset(struct cursor *c, struct position mark_delete, struct cursor_ack_call *call);
+
+/* What its users wrote on it, as ManagedCursorInfo.cursorProperties: instead of what was there. */
+void cursor_set_properties(struct cursor *c, const struct pairs *p, struct cursor_ack_call *call);
+const struct pairs *cursor_properties(const struct cursor *c); /* borrows until the next change */
 
 const char *cursor_name(const struct cursor *c);
 struct position cursor_mark_delete(const struct cursor *c);
@@ -81,6 +86,8 @@ struct cursor_env {
 struct cursor_call {
     void (*done)(struct cursor_call *c, enum err err,
                  struct cursor *cursor); /* gives on open, create */
+    const struct pairs
+        *properties; /* of one that is made, or NULL; borrowed until the function returns */
     void *private;
 };
 /* Reads the node `name` (decoded) and what it points to.  An empty or unreadable cursor ledger

@@ -13,6 +13,7 @@
 #include "broker/managed_ledger/cursor_record.h"
 #include "broker/managed_ledger/cursor_store.h"
 #include "broker/managed_ledger/managed_ledger.h"
+#include "broker/managed_ledger/pairs.h"
 #include "metadata/metadata.h"
 #include "metadata/paths.h"
 
@@ -35,6 +36,8 @@ struct cursor {
     enum cursor_phase phase;
     unsigned busy;
     struct cursor_store store;
+    struct pairs properties;
+    bool relabelled; /* `base` says other ones */
 
     struct slice node; /* its value, as we know it */
     struct slice base; /* what of it a rewrite keeps */

@@ -239,6 +239,8 @@ static ManagedLedger__ManagedCursorInfo *base_of(struct cursor *c)
     enum err err = cursor_record_read(slice_view(c->base), &r);
 
     assert(err == ERR_OK); /* it was read, or written, by us */
+    if (c->relabelled)
+        cursor_record_label(r, &c->properties);
     return r;
 }
 

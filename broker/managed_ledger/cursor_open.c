@@ -69,6 +69,7 @@ static void succeed(struct opening *o, bool clean)
                                                      : o->record->cursorsledgerid,
                       fallback, clean);
     o->acks = (struct cursor_acks){0};
+    cursor_record_labels(o->record, &c->properties);
     log_event(LOG_DEBUG, "cursor.opened", F_STR("ml", o->env->ml_name), F_STR("cursor", o->name),
               F_I64("ledger", c->store.acks.mark_delete.ledger),
               F_I64("entry", c->store.acks.mark_delete.entry),
@@ -368,14 +369,17 @@ void cursor_create(struct cursor_env *e, const char *name, struct position mark_
                    struct cursor_call *call)
 {
     struct opening *o = begin(e, name, call);
-    ManagedLedger__ManagedCursorInfo empty;
+    ManagedLedger__ManagedCursorInfo new;
     enum err err;
 
     if (!o)
         return;
     cursor_acks_reset(&o->acks, mark_delete);
-    managed_ledger__managed_cursor_info__init(&empty);
-    o->node = cursor_record_make(&empty, CURSOR_STORE_NO_LEDGER, o->acks.mark_delete, &o->acks);
+    managed_ledger__managed_cursor_info__init(&new);
+    if (call->properties)
+        cursor_record_label(&new, call->properties);
+    o->node = cursor_record_make(&new, CURSOR_STORE_NO_LEDGER, o->acks.mark_delete, &o->acks);
+    cursor_record_label(&new, &(struct pairs){0});
     err = cursor_record_read(slice_view(o->node), &o->record);
     assert(err == ERR_OK);
     put_node(o);

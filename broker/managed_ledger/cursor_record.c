@@ -113,6 +113,38 @@ enum err cursor_position_read(struct view entry, struct cursor_acks *acks,
     return ERR_OK;
 }
 
+/* ---- its users' words ---------------------------------------------------------------------- */
+
+void cursor_record_labels(const ManagedLedger__ManagedCursorInfo *r, struct pairs *out)
+{
+    for (size_t i = 0; i < r->n_cursorproperties; i++)
+        pairs_set(out, r->cursorproperties[i]->name, r->cursorproperties[i]->value);
+}
+
+static void drop_labels(ManagedLedger__ManagedCursorInfo *r)
+{
+    for (size_t i = 0; i < r->n_cursorproperties; i++)
+        managed_ledger__string_property__free_unpacked(r->cursorproperties[i], NULL);
+    mem_free(r->cursorproperties);
+    r->cursorproperties = NULL;
+    r->n_cursorproperties = 0;
+}
+
+void cursor_record_label(ManagedLedger__ManagedCursorInfo *r, const struct pairs *labels)
+{
+    drop_labels(r);
+    if (labels->n == 0)
+        return;
+    r->cursorproperties = mem_alloc(labels->n * sizeof(r->cursorproperties[0]));
+    for (unsigned i = 0; i < labels->n; i++) {
+        ManagedLedger__StringProperty *one = mem_new(ManagedLedger__StringProperty);
+        managed_ledger__string_property__init(one);
+        one->name = mem_string(labels->at[i].name);
+        one->value = mem_string(labels->at[i].value);
+        r->cursorproperties[r->n_cursorproperties++] = one;
+    }
+}
+
 /* ---- writing ------------------------------------------------------------------------------- */
 
 struct ranges {

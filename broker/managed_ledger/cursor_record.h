@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "broker/managed_ledger/cursor_acks.h"
+#include "broker/managed_ledger/pairs.h"
 #include "common/buf.h"
 #include "common/err.h"
 #include "metadata/records.h"
@@ -19,6 +20,10 @@ enum { CURSOR_RECORD_ENTRY_MAX = 4 * 1024 * 1024 }; /* of a PositionInfo that we
 struct position cursor_record_mark_delete(const ManagedLedger__ManagedCursorInfo *r);
 /* The node's own state, settled. */
 void cursor_record_load(const ManagedLedger__ManagedCursorInfo *r, struct cursor_acks *acks);
+
+/* What users wrote on it: read into `out`, which is empty; written over what was there. */
+void cursor_record_labels(const ManagedLedger__ManagedCursorInfo *r, struct pairs *out);
+void cursor_record_label(ManagedLedger__ManagedCursorInfo *r, const struct pairs *labels);
 
 /* Gives a node's value that keeps what `base` has besides: properties, fields we do not know.
  * acks: written into it; NULL: it names `ledger` and has the mark-delete position only. */

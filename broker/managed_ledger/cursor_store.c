@@ -75,6 +75,7 @@ static void note_write(struct cursor_store *s, const struct slice *entries, unsi
     s->out.seq = s->seq;
     s->out.mark_delete = s->acks.mark_delete;
     s->out.reset = s->reset;
+    s->out.relabel = s->relabel;
     s->out.whole = whole;
     s->out.entries = n;
     s->out.bytes = 0;
@@ -82,7 +83,7 @@ static void note_write(struct cursor_store *s, const struct slice *entries, unsi
         s->out.bytes += entries[i].len;
     cursor_set_drop(&s->fresh);
     cursor_set_drop(&s->fresh_parts);
-    s->reset = false;
+    s->reset = s->relabel = false;
     s->due = false;
 }
 
@@ -186,6 +187,13 @@ static bool fits_node(const struct cursor_store *s)
            s->acks.parts.words <= CURSOR_STORE_INLINE_MAX;
 }
 
+static void write_node(struct cursor_store *s, bool final)
+{
+    s->out.final = final;
+    note_write(s, NULL, 0, true);
+    point(s, TARGET_INLINE);
+}
+
 static void finish(struct cursor_store *s)
 {
     if (s->ending == ENDING_DELETE) {
@@ -193,9 +201,7 @@ static void finish(struct cursor_store *s)
     } else if (s->clean && s->seq == 0) {
         end(s, ERR_OK);
     } else if (fits_node(s)) {
-        s->out.final = true;
-        note_write(s, NULL, 0, true);
-        point(s, TARGET_INLINE);
+        write_node(s, true);
     } else if (s->current == CURSOR_STORE_NO_LEDGER) {
         create(s);
     } else {
@@ -216,6 +222,8 @@ static void go_on(struct cursor_store *s)
         if (!s->gathering)
             s->ops->gather(s);
         s->gathering = true;
+    } else if (s->relabel && s->current == CURSOR_STORE_NO_LEDGER && fits_node(s)) {
+        write_node(s, false);
     } else if (s->current == CURSOR_STORE_NO_LEDGER || s->entries >= s->roll_at) {
         create(s);
     } else {
@@ -322,7 +330,8 @@ void cursor_store_appended(struct cursor_store *s, enum err err)
         point(s, TARGET_LEDGER);
     } else {
         count_entries(s);
-        if (s->out.reset && position_compare(s->out.mark_delete, s->fallback) < 0)
+        if (s->out.relabel ||
+            (s->out.reset && position_compare(s->out.mark_delete, s->fallback) < 0))
             point(s, TARGET_LEDGER);
         else
             confirm(s);
@@ -355,6 +364,7 @@ static void point_done(struct cursor_store *s)
     if (s->named != CURSOR_STORE_NO_LEDGER)
         s->ops->discard(s, s->named);
     s->named = s->current = CURSOR_STORE_NO_LEDGER;
+    s->fallback = s->out.mark_delete;
     if (s->target == TARGET_INLINE)
         confirm(s);
     else
@@ -493,6 +503,14 @@ void cursor_store_reset(struct cursor_store *s, struct position mark_delete)
     cursor_set_drop(&s->fresh);
     cursor_set_drop(&s->fresh_parts);
     s->reset = true;
+    changed(s);
+}
+
+void cursor_store_relabel(struct cursor_store *s)
+{
+    if (!takes(s))
+        return;
+    s->relabel = true;
     changed(s);
 }
 

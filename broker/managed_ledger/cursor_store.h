@@ -16,6 +16,8 @@
  * reader would not find.  After a failure everything goes into a new ledger: a snapshot knows
  * all, so lost writes need not be remembered.  The node keeps a mark-delete position too, for
  * the day its ledger cannot be read; a reset below that is told to the node before it counts.
+ * Properties are in the node alone, so that a change of them is, too.  Without a ledger to write to
+ * the node then gets the whole state again, if it fits.
  *
  * Each event may have one effect that answers later by another event; effects never call back
  * in the same stack.
@@ -88,6 +90,7 @@ struct cursor_store {
     struct cursor_set fresh;       /* acknowledged since the last write, beyond the mark-delete */
     struct cursor_set fresh_parts; /* batches of which more was */
     bool reset;                    /* since the last write */
+    bool relabel;                  /* what users wrote on the node differs from what it says */
     bool gathering, due;
     uint64_t seq, wanted; /* changes; and up to where somebody waits */
     uint64_t durable;
@@ -95,7 +98,7 @@ struct cursor_store {
     struct { /* what is under way */
         uint64_t seq;
         struct position mark_delete;
-        bool reset, whole, final;
+        bool reset, relabel, whole, final;
         unsigned entries;
         uint64_t bytes;
     } out;
@@ -116,6 +119,8 @@ bool cursor_store_ack_part(struct cursor_store *s, struct position at, const uin
                            unsigned n);
 void cursor_store_ack_upto(struct cursor_store *s, struct position p);
 void cursor_store_reset(struct cursor_store *s, struct position mark_delete);
+/* The owner puts other properties into the node from now on: it is to be written. */
+void cursor_store_relabel(struct cursor_store *s);
 /* Somebody waits for all until now: true when it is durable already. */
 bool cursor_store_want(struct cursor_store *s);
 /* Nothing but answers may come afterwards, until ended(). */

@@ -36,6 +36,7 @@ struct metadata;
 struct managed_ledger;
 struct cursor;
 struct cursor_set;
+struct pairs;
 
 struct ml_conf {
     struct quorum quorum;
@@ -175,6 +176,7 @@ int64_t managed_ledger_version(const struct managed_ledger *m);   /* of its node
 
 struct ml_cursor_call {
     void (*done)(struct ml_cursor_call *c, enum err err, struct cursor *cursor); /* borrows */
+    const struct pairs *properties; /* of one that is made, or NULL; borrowed likewise */
     void *private;
 };
 struct cursor *managed_ledger_cursor(const struct managed_ledger *m,

@@ -174,6 +174,7 @@ void managed_ledger_cursor_create(struct managed_ledger *m, const char *name,
         refuse(j, ERR_EXISTS);
     } else {
         j->call.done = made;
+        j->call.properties = call->properties;
         m->making++;
         cursor_create(&m->cursor_env, name, normal(m, mark_delete), &j->call);
     }
