@@ -45,6 +45,8 @@ struct world {
     enum err end_err;
 
     struct state *history; /* after each change */
+    int64_t *labels;       /* likewise: the number that stands for its properties */
+    int64_t label;
     size_t room;
     uint64_t seed;
     int64_t max_entries;
@@ -107,6 +109,8 @@ static void do_point(struct cursor_store *s, enum cursor_store_target what, int6
     begin(s, POINT);
     w->target = what;
     slice_drop(&w->attempt);
+    r->has_lastactive = 1;
+    r->lastactive = w->label;
     w->attempt = cursor_record_make(r, what == TARGET_LEDGER ? ledger : CURSOR_STORE_NO_LEDGER,
                                     s->out.mark_delete, what == TARGET_INLINE ? &s->acks : NULL);
     w->attempt_version = w->version;
@@ -216,6 +220,15 @@ static struct state state_of(const struct cursor_acks *acks)
     return s;
 }
 
+/* Labels grow: an older one is one that was confirmed and lost. */
+static void check_label(const struct world *w)
+{
+    ManagedLedger__ManagedCursorInfo *r = record_of(w->node);
+
+    ck_assert_int_ge(r->lastactive, w->labels[w->store.durable]);
+    managed_ledger__managed_cursor_info__free_unpacked(r, NULL);
+}
+
 static void check_read_back(struct world *w)
 {
     struct cursor_acks acks;
@@ -224,6 +237,7 @@ static void check_read_back(struct world *w)
 
     if (!w->node_there || w->node_foreign)
         return;
+    check_label(w);
     read_back(w, &acks, &clean);
     now = state_of(&acks);
     for (uint64_t k = w->store.durable; k <= w->store.seq && !found; k++)
@@ -333,7 +347,9 @@ static void note(struct world *w)
     if (w->store.seq >= w->room) {
         w->room = w->room ? w->room * 2 : 64;
         w->history = mem_resize(w->history, w->room * sizeof(*w->history));
+        w->labels = mem_resize(w->labels, w->room * sizeof(*w->labels));
     }
+    w->labels[w->store.seq] = w->label;
     w->history[w->store.seq] = state_of(&w->store.acks);
 }
 
@@ -341,6 +357,12 @@ static struct position somewhere(struct world *w)
 {
     return (struct position){(int64_t)rng_below(&w->seed, LEDGERS),
                              (int64_t)rng_below(&w->seed, PER_LEDGER)};
+}
+
+static void relabel(struct world *w)
+{
+    w->label++;
+    cursor_store_relabel(&w->store);
 }
 
 static void use(struct world *w)
@@ -355,6 +377,8 @@ static void use(struct world *w)
         cursor_store_reset(&w->store, at[0]);
     else if (what < 2)
         cursor_store_ack_upto(&w->store, (struct position){at[0].ledger, at[0].entry / 8});
+    else if (what < 6)
+        relabel(w);
     else
         cursor_store_ack(&w->store, at, n);
     note(w);
@@ -370,6 +394,7 @@ static void start(struct world *w, struct cursor_acks *acks, int64_t named, bool
                       clean);
     if (w->replay_bytes)
         w->store.replay_bytes = w->replay_bytes;
+    w->label = r->lastactive;
     managed_ledger__managed_cursor_info__free_unpacked(r, NULL);
     w->doing = NOTHING;
     w->gathering = w->ended = false;
@@ -428,6 +453,7 @@ static void world_drop(struct world *w)
     slice_drop(&w->node);
     slice_drop(&w->attempt);
     mem_free(w->history);
+    mem_free(w->labels);
     mem_free(w);
 }
 
@@ -615,6 +641,37 @@ START_TEST(another_owner_ends_it)
 }
 END_TEST
 
+/* What waits for it is answered once the node says it; an idle cursor needs no ledger for that. */
+START_TEST(properties_go_to_the_node)
+{
+    struct world *w = world_new(1, 0);
+
+    relabel(w);
+    note(w);
+    cursor_store_want(&w->store);
+    ck_assert_int_eq(w->doing, POINT);
+    ck_assert_int_eq(w->target, TARGET_INLINE);
+    answer(w);
+    ck_assert_uint_eq(w->store.durable, 1);
+    check_read_back(w);
+
+    ack(w, 5);
+    settle(w);
+    relabel(w);
+    note(w);
+    cursor_store_want(&w->store);
+    ck_assert_int_eq(w->doing, APPEND);
+    answer(w);
+    ck_assert_int_eq(w->doing, POINT);
+    ck_assert_int_eq(w->target, TARGET_LEDGER);
+    ck_assert_uint_eq(w->store.durable, 2);
+    answer(w);
+    ck_assert_uint_eq(w->store.durable, 3);
+    check_read_back(w);
+    world_drop(w);
+}
+END_TEST
+
 START_TEST(a_reset_back_is_told_to_the_node_too)
 {
     struct world *w = world_new(1, 0);
@@ -702,6 +759,7 @@ int main(void)
                                     SUITE_CASE(acks_that_nobody_waits_for_gather),
                                     SUITE_CASE(an_untouched_cursor_closes_without_a_write),
                                     SUITE_CASE(another_owner_ends_it),
+                                    SUITE_CASE(properties_go_to_the_node),
                                     SUITE_CASE(a_reset_back_is_told_to_the_node_too),
                                     SUITE_CASE(what_must_be_replayed_stays_short),
                                     SUITE_CASE(a_torn_snapshot_leaves_the_one_before),
