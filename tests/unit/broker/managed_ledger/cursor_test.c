@@ -165,6 +165,7 @@ struct order {
     enum what what;
     const char *name;
     struct cursor **at;
+    const struct pairs *properties;
     enum err err;
 };
 
@@ -183,6 +184,7 @@ static void give(void *ctx)
     struct order *o = ctx;
 
     o->call.done = call_done;
+    o->call.properties = o->properties;
     switch (o->what) {
     case CREATE:
         cursor_create(&h.env, o->name, POSITION_EARLIEST, &o->call);
@@ -221,7 +223,8 @@ struct acks {
     struct cursor_ack_call call;
     struct cursor *cursor;
     int64_t ledger, first, last, stride;
-    enum { ONE, UPTO, RESET } kind;
+    enum { ONE, UPTO, RESET, LABEL } kind;
+    const struct pairs *properties;
     enum err err;
 };
 
@@ -241,6 +244,8 @@ static void give_acks(void *ctx)
         cursor_ack_upto(a->cursor, p, &a->call);
     else if (a->kind == RESET)
         cursor_reset(a->cursor, p, &a->call);
+    else if (a->kind == LABEL)
+        cursor_set_properties(a->cursor, a->properties, &a->call);
     else
         for (; p.entry <= a->last; p.entry += a->stride)
             cursor_ack(a->cursor, &p, 1, p.entry + a->stride > a->last ? &a->call : NULL);
@@ -368,6 +373,99 @@ static void break_bookies(void *ctx)
         fake_bookie_knobs(h.bookie[i])->add_status = 101;
     }
 }
+
+/* A field that nobody here knows: number 100, a varint. */
+static const uint8_t foreign[] = {0xa0, 0x06, 0x2a};
+
+static void add_foreign_field(void)
+{
+    char path[META_KEY_MAX];
+    struct slice value, more;
+    int64_t version;
+
+    ck_assert_int_eq(path_cursor(ML_NAME, "sub/1", path), ERR_OK);
+    ck_assert_int_eq(meta_get_wait(h.meta, path, &value, &version), ERR_OK);
+    struct slab *slab = slab_new(value.len + sizeof(foreign));
+    memcpy(slab_bytes(slab), value.base, value.len);
+    memcpy(slab_bytes(slab) + value.len, foreign, sizeof(foreign));
+    more = slice_take(&slab, value.len + sizeof(foreign));
+    ck_assert_int_eq(meta_put_wait(h.meta, path, more, version), ERR_OK);
+    slice_drop(&value);
+}
+
+static bool has_foreign_field(void)
+{
+    char path[META_KEY_MAX];
+    struct slice value;
+    int64_t version;
+
+    ck_assert_int_eq(path_cursor(ML_NAME, "sub/1", path), ERR_OK);
+    ck_assert_int_eq(meta_get_wait(h.meta, path, &value, &version), ERR_OK);
+    bool found = memmem(value.base, value.len, foreign, sizeof(foreign)) != NULL;
+    slice_drop(&value);
+    return found;
+}
+
+static void ck_property(const char *name, const char *value)
+{
+    const char *found = pairs_find(cursor_properties(h.cursor), name);
+
+    ck_assert_msg(found && strcmp(found, value) == 0, "%s is %s", name, found ? found : "absent");
+}
+
+static enum err label(const struct pairs *p)
+{
+    return ack_of((struct acks){.kind = LABEL, .properties = p});
+}
+
+START_TEST(properties_outlive_crashes_and_every_form)
+{
+    struct pairs words = {0}, others = {0};
+    struct order make = {.what = CREATE, .name = "sub/1", .at = &h.cursor, .properties = &words};
+
+    pairs_set(&words, "owner", "billing");
+    pairs_set(&words, "tier", "1");
+    pairs_set(&others, "tier", "2");
+    log_house_open();
+    on_loop(give, &make);
+    await(1);
+    ck_assert_int_eq(make.err, ERR_OK);
+    ck_property("owner", "billing");
+    ck_assert_int_eq(ack(3, 1, 1, 1), ERR_OK); /* a ledger of deltas now */
+    crash();
+    ck_property("owner", "billing");
+    ck_property("tier", "1");
+    ck_assert_int_eq(order(CLOSE), ERR_OK); /* inline */
+    add_foreign_field();
+    ck_assert_int_eq(order(OPEN), ERR_OK);
+    ck_property("owner", "billing");
+
+    ck_assert_int_eq(label(&others), ERR_OK);
+    ck_assert_int_eq(named_ledger(), -1); /* nothing but the node was written */
+    crash();
+    ck_assert_uint_eq(cursor_properties(h.cursor)->n, 1);
+    ck_property("tier", "2");
+    ck_assert_uint_eq(cursor_holes(h.cursor), 1);
+    ck_assert_int_eq(ack(3, 3, 2403, 2), ERR_OK);
+    ck_assert_int_eq(label(&words), ERR_OK);
+    ck_assert_int_ge(named_ledger(), 0);
+    crash();
+    ck_property("owner", "billing");
+    ck_assert_int_eq(order(CLOSE), ERR_OK); /* PositionInfo: too many for the node */
+    ck_assert_int_ge(named_ledger(), 0);
+    ck_assert_int_eq(order(OPEN), ERR_OK);
+    ck_property("tier", "1");
+    ck_assert_uint_eq(cursor_holes(h.cursor), 1202);
+    ck_assert_int_eq(label(&(struct pairs){0}), ERR_OK);
+    crash();
+    ck_assert_uint_eq(cursor_properties(h.cursor)->n, 0);
+    ck_assert(has_foreign_field());
+    ck_assert_int_eq(order(CLOSE), ERR_OK);
+    pairs_drop(&words);
+    pairs_drop(&others);
+    log_house_close();
+}
+END_TEST
 
 START_TEST(a_ledger_that_fails_is_followed_by_another)
 {
@@ -581,6 +679,7 @@ int main(void)
     return suite_run("cursor",
                      (suite_case[]){SUITE_CASE(what_is_acknowledged_outlives_a_crash),
                                     SUITE_CASE(a_close_leaves_pulsars_form),
+                                    SUITE_CASE(properties_outlive_crashes_and_every_form),
                                     SUITE_CASE(a_ledger_that_fails_is_followed_by_another),
                                     SUITE_CASE(a_reset_is_durable_and_tells_the_node),
                                     SUITE_CASE(without_its_ledger_it_falls_back_to_the_node),
