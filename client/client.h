@@ -46,6 +46,12 @@ struct message_id {
     int32_t partition;   /* -1: none */
     int32_t batch_index; /* -1: not in a batch */
 };
+/* Where a reader begins: with the oldest message there is, or with the next that is published. */
+#define MESSAGE_EARLIEST \
+    ((struct message_id){.ledger = -1, .entry = -1, .partition = -1, .batch_index = -1})
+#define MESSAGE_LATEST    \
+    ((struct message_id){ \
+        .ledger = INT64_MAX, .entry = INT64_MAX, .partition = -1, .batch_index = -1})
 
 struct property {
     const char *key, *value;
@@ -115,13 +121,18 @@ struct received {
     const char *topic;
 };
 
+/* A reader is a consumer whose place nobody keeps but itself: it begins after a message, what it
+ * hands out it acknowledges by itself, and after a lost connection it goes on behind what it handed
+ * out last.  One that has handed out nothing begins where it began. */
 struct consumer_conf {
     const char *topic;
-    const char *subscription;
+    const char *subscription; /* of a reader NULL: a name of its own */
     const char *name;
     enum subscription_type type;
-    bool earliest;       /* where a new subscription begins; else at the latest */
-    unsigned queue_size; /* permits; 0: 1,000 */
+    bool earliest; /* where a new subscription begins; else at the latest */
+    bool reader;
+    struct message_id after; /* of a reader */
+    unsigned queue_size;     /* permits; 0: 1,000 */
     void (*ready)(struct consumer *c, void *ctx);
     void (*received)(struct consumer *c, void *ctx, const struct received *m);
     /* A message that cannot be opened (checksum, decompression, half a chunk): it was not

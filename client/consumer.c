@@ -7,6 +7,7 @@
 #include "client/server_error.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/rng.h"
 
 enum {
     QUEUE_SIZE = 1000,
@@ -38,6 +39,7 @@ struct consumer {
     struct list_node node; /* in the client's */
     struct consumer_conf conf;
     char *topic, *subscription, *name;
+    struct message_id after; /* of a reader: what was handed out last */
     struct attach attach;
     struct inbox inbox;
     struct acks *acks;
@@ -347,15 +349,45 @@ static void use_permits(struct consumer *c, unsigned n)
     }
 }
 
+/* The broker begins again with the entry of which the reader has seen a part. */
+static bool was_read(const struct consumer *c, struct message_id id)
+{
+    return c->conf.reader && id.ledger == c->after.ledger && id.entry == c->after.entry &&
+           id.batch_index <= c->after.batch_index;
+}
+
+static bool is_last_of(const struct batch_shape *b, struct message_id id)
+{
+    return b->size == 0 || (unsigned)id.batch_index == b->size - 1;
+}
+
+/* An acknowledgement only tells the broker how far the reader is; one an entry will do. */
+static void note_read(struct consumer *c, struct message_id id, const struct batch_shape *batch)
+{
+    c->after = id;
+    if (!is_last_of(batch, id) || c->state != CONSUMER_OPEN)
+        return;
+    c->after.batch_index = -1;
+    consumer_ack_upto(c, id);
+}
+
 static void hand_out(struct consumer *c, struct inbox_next *next)
 {
     struct received *m = &next->message;
+    const struct message_id id = m->id;
+    const struct batch_shape batch = {.size = next->batch.size};
+    if (was_read(c, id)) {
+        mem_free(next->chunk_ids);
+        return;
+    }
     if (next->batch.size > 0)
         acks_expect_batch(c->acks, m->id, &next->batch);
     if (next->chunk_ids)
         acks_expect_pieces(c->acks, m->id, next->chunk_ids, next->n_chunk_ids);
     m->topic = c->topic;
     c->conf.received(c, c->conf.ctx, m);
+    if (c->conf.reader)
+        note_read(c, id, &batch);
 }
 
 static void run_pump(struct task *t);
@@ -416,11 +448,21 @@ void consumer_resume(struct consumer *c)
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 
+static void fill_start(Pulsar__Proto__MessageIdData *to, struct message_id after)
+{
+    pulsar__proto__message_id_data__init(to);
+    to->ledgerid = (uint64_t)after.ledger;
+    to->entryid = (uint64_t)after.entry;
+    to->has_batch_index = after.batch_index >= 0;
+    to->batch_index = after.batch_index;
+}
+
 static void open_at(struct attach *a, uint64_t request_id)
 {
     struct consumer *c = consumer_of(a);
     Pulsar__Proto__BaseCommand base = PULSAR__PROTO__BASE_COMMAND__INIT;
     Pulsar__Proto__CommandSubscribe s = PULSAR__PROTO__COMMAND_SUBSCRIBE__INIT;
+    Pulsar__Proto__MessageIdData start;
     base.type = PULSAR__PROTO__BASE_COMMAND__TYPE__SUBSCRIBE;
     base.subscribe = &s;
     s.topic = c->topic;
@@ -433,6 +475,12 @@ static void open_at(struct attach *a, uint64_t request_id)
     s.initialposition = c->conf.earliest
                             ? PULSAR__PROTO__COMMAND_SUBSCRIBE__INITIAL_POSITION__Earliest
                             : PULSAR__PROTO__COMMAND_SUBSCRIBE__INITIAL_POSITION__Latest;
+    if (c->conf.reader) {
+        fill_start(&start, c->after);
+        s.has_durable = true;
+        s.durable = false;
+        s.start_message_id = &start;
+    }
     link_call(a->user.link, &base, request_id, &a->request);
 }
 
@@ -494,6 +542,12 @@ static const struct attach_ops attach_ops = {.open = open_at,
                                              .lost = lost,
                                              .failed = failed};
 
+/* Readers of a topic are told apart by it, in different processes too. */
+static char *reader_name(void)
+{
+    return mem_format("reader-%010llx", (unsigned long long)(rng_seed() & 0xffffffffff));
+}
+
 struct consumer *consumer_open(struct client *client, const struct consumer_conf *conf)
 {
     struct consumer *c = mem_new(struct consumer);
@@ -501,7 +555,8 @@ struct consumer *consumer_open(struct client *client, const struct consumer_conf
     c->conf = *conf;
     c->conf.queue_size = conf->queue_size ? conf->queue_size : QUEUE_SIZE;
     c->topic = mem_string(conf->topic);
-    c->subscription = mem_string(conf->subscription);
+    c->subscription = conf->subscription ? mem_string(conf->subscription) : reader_name();
+    c->after = conf->after;
     c->name = conf->name ? mem_string(conf->name) : NULL;
     c->acks = acks_new();
     inbox_init(&c->inbox);

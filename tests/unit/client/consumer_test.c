@@ -317,6 +317,71 @@ START_TEST(a_connection_lost_in_the_middle_of_a_batch)
 }
 END_TEST
 
+/* ---- readers --------------------------------------------------------------------------------- */
+
+static struct stage *with_reader(struct message_id after)
+{
+    struct stage *s = stage_new();
+    s->c.subscription = NULL;
+    s->c.reader = true;
+    s->c.after = after;
+    stage_consumer(s);
+    return s;
+}
+
+START_TEST(a_reader_goes_on_behind_what_it_read)
+{
+    struct stage *s = with_reader(MESSAGE_EARLIEST);
+    deliver(s, 0, "a");
+    deliver(s, 1, "b");
+    until_story(s, "got", 2);
+    fake_broker_cut(s->broker);
+    until_told(s, "FLOW", 2);
+    ck_assert_uint_eq(fake_broker_count(s->broker, "SUBSCRIBE 0 after -1:-1/-1 for now"), 1);
+    ck_assert_uint_eq(fake_broker_count(s->broker, "SUBSCRIBE 0 after 1:1/-1 for now"), 1);
+    deliver(s, 2, "c");
+    until_story(s, "got 1:2 'c'", 1);
+    until_told(s, "ACK 0 upto 1:2", 1);
+    stage_drop(&s);
+}
+END_TEST
+
+START_TEST(a_reader_that_read_nothing_begins_where_it_began)
+{
+    struct stage *s = with_reader(
+        (struct message_id){.ledger = 1, .entry = 7, .partition = -1, .batch_index = -1});
+    fake_broker_cut(s->broker);
+    until_told(s, "FLOW", 2);
+    ck_assert_uint_eq(fake_broker_count(s->broker, "SUBSCRIBE 0 after 1:7/-1 for now"), 2);
+    stage_drop(&s);
+}
+END_TEST
+
+/* The broker sends the entry again; what was read of it is not handed out twice. */
+START_TEST(a_reader_goes_on_inside_a_batch)
+{
+    struct stage *s = stage_new();
+    s->c.reader = true;
+    s->c.after = (struct message_id){.ledger = 1, .entry = 0, .partition = -1, .batch_index = 0};
+    s->received = pause_at_second;
+    stage_consumer(s);
+    ck_assert_uint_eq(fake_broker_count(s->broker, "SUBSCRIBE 0 after 1:0/0 for now"), 1);
+    deliver_op(s, 0, batch_of(4));
+    until_story(s, "got", 1);
+    fake_broker_cut(s->broker);
+    until_told(s, "FLOW", 2);
+    ck_assert_uint_eq(fake_broker_count(s->broker, "SUBSCRIBE 0 after 1:0/1 for now"), 1);
+    s->received = NULL;
+    consumer_resume(s->consumer);
+    deliver_op(s, 0, batch_of(4));
+    deliver_op(s, 1, batch_of(1));
+    until_story(s, "got 1:1/0", 1);
+    tells(s, "ready\ngot 1:0/1 'x'\ngot 1:0/2 'x'\ngot 1:0/3 'x'\ngot 1:1/0 'x'\n");
+    until_told(s, "ACK 0 upto 1:1", 1);
+    stage_drop(&s);
+}
+END_TEST
+
 START_TEST(sent_away_it_comes_back)
 {
     struct stage *s = with_queue(10);
@@ -647,6 +712,9 @@ int main(void)
                        SUITE_CASE(a_flush_waits_for_every_answer),
                        SUITE_CASE(a_pause_in_the_middle_of_a_batch),
                        SUITE_CASE(a_connection_lost_in_the_middle_of_a_batch),
+                       SUITE_CASE(a_reader_goes_on_behind_what_it_read),
+                       SUITE_CASE(a_reader_that_read_nothing_begins_where_it_began),
+                       SUITE_CASE(a_reader_goes_on_inside_a_batch),
                        SUITE_CASE(sent_away_it_comes_back),
                        SUITE_CASE(what_cannot_be_opened_is_told),
                        SUITE_CASE(garbage_closes_the_link_and_all_is_mended),

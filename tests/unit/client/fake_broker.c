@@ -75,6 +75,18 @@ static void note_ack(struct text *t, const Pulsar__Proto__CommandAck *a)
     text_add(t, "\n");
 }
 
+static void note_subscribe(struct text *t, const Pulsar__Proto__CommandSubscribe *s)
+{
+    const Pulsar__Proto__MessageIdData *m = s->start_message_id;
+    text_add(t, "SUBSCRIBE %d", (int)s->consumer_id);
+    if (m)
+        text_add(t, " after %lld:%lld/%d", (long long)m->ledgerid, (long long)m->entryid,
+                 m->has_batch_index ? m->batch_index : -1);
+    if (!s->durable)
+        text_add(t, " for now");
+    text_add(t, "\n");
+}
+
 static void note(struct text *t, const Pulsar__Proto__BaseCommand *c, const struct frame *f)
 {
     switch (c->type) {
@@ -89,7 +101,7 @@ static void note(struct text *t, const Pulsar__Proto__BaseCommand *c, const stru
         note_send(t, c->send, f);
         break;
     case CMD(SUBSCRIBE):
-        text_add(t, "SUBSCRIBE %d\n", (int)c->subscribe->consumer_id);
+        note_subscribe(t, c->subscribe);
         break;
     case CMD(FLOW):
         text_add(t, "FLOW %d %d\n", (int)c->flow->consumer_id, (int)c->flow->messagepermits);

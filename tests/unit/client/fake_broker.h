@@ -3,7 +3,8 @@
  *
  * What it was told is a text, a line a command:
  *   CONNECT | LOOKUP t | PRODUCER 0 | SEND 0 #3 'text' | SEND 0 #4-6 batch | SEND 0 #7 piece 1/3
- *   SUBSCRIBE 0 | FLOW 0 500 | ACK 0 1:3 1:4 | ACK 0 upto 1:3 | CLOSE_PRODUCER 0 | PONG ...
+ *   SUBSCRIBE 0 | SUBSCRIBE 1 after 1:4/-1 for now | FLOW 0 500 | ACK 0 1:3 1:4 | ACK 0 upto 1:3 |
+ * CLOSE_PRODUCER 0 | PONG ...
  *
  * Threads: everything on its loop, or on the thread that made the loop while it does not run.
  */
