@@ -36,6 +36,24 @@ struct cursor *cursor_new(struct cursor_env *e, const char *name, const char *pa
     return c;
 }
 
+struct cursor *cursor_passing(struct cursor_env *e, const char *name, struct position mark_delete)
+{
+    struct cursor_acks acks;
+    struct cursor *c;
+
+    cursor_acks_init(&acks, e->segments, mark_delete);
+    c = cursor_new(e, name, "", &acks, (struct slice){0}, 0);
+    cursor_store_init(&c->store, &cursor_io_ops, &acks, 0, CURSOR_STORE_NO_LEDGER, mark_delete,
+                      true);
+    c->store.passing = true;
+    return c;
+}
+
+bool cursor_is_passing(const struct cursor *c)
+{
+    return c->store.passing;
+}
+
 static void free_cursor(struct cursor *c)
 {
     cursor_store_drop(&c->store);
@@ -110,7 +128,7 @@ static void finish_calls(struct cursor *c, uint64_t seq, enum err err)
 static void tell_moved(struct cursor *c)
 {
     struct position now = c->store.durable_mark_delete;
-    bool on = position_compare(now, c->told) > 0;
+    bool on = position_compare(now, c->told) > 0 && !c->store.passing;
 
     c->told = now;
     if (on && c->phase == CURSOR_LIVE && c->env->moved)
@@ -250,7 +268,9 @@ struct position cursor_mark_delete(const struct cursor *c)
 
 struct position cursor_durable_mark_delete(const struct cursor *c)
 {
-    return c->store.durable_mark_delete;
+    struct position now = cursor_mark_delete(c), durable = c->store.durable_mark_delete;
+
+    return position_compare(now, durable) < 0 ? now : durable; /* a reset holds back at once */
 }
 
 bool cursor_is_acked(const struct cursor *c, struct position at)

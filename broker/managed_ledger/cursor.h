@@ -56,6 +56,7 @@ void cursor_set_properties(struct cursor *c, const struct pairs *p, struct curso
 const struct pairs *cursor_properties(const struct cursor *c); /* borrows until the next change */
 
 const char *cursor_name(const struct cursor *c);
+bool cursor_is_passing(const struct cursor *c); /* in memory only */
 struct position cursor_mark_delete(const struct cursor *c);
 /* Which messages of the batch there are not acknowledged; NULL: all of them, or none.  Borrows. */
 const struct cursor_part *cursor_part(const struct cursor *c, struct position at);
@@ -96,6 +97,8 @@ struct cursor_call {
 void cursor_open(struct cursor_env *e, const char *name, struct cursor_call *call);
 void cursor_create(struct cursor_env *e, const char *name, struct position mark_delete,
                    struct cursor_call *call);
+/* In memory only: what it is told counts at once, and goes with it; only cursor_abandon() ends it. */
+struct cursor *cursor_passing(struct cursor_env *e, const char *name, struct position mark_delete);
 void cursor_close(struct cursor **c, struct cursor_call *call); /* Pulsar's form; gone at done() */
 void cursor_delete(struct cursor **c,
                    struct cursor_call *call); /* ledger and node; gone at done() */

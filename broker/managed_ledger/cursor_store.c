@@ -210,11 +210,20 @@ static void finish(struct cursor_store *s)
     }
 }
 
+static void count_at_once(struct cursor_store *s)
+{
+    note_write(s, NULL, 0, true);
+    s->durable = s->out.seq;
+    s->durable_mark_delete = s->out.mark_delete;
+}
+
 static void go_on(struct cursor_store *s)
 {
     if (s->state != STORE_IDLE)
         return;
-    if (s->ending != ENDING_NOT) {
+    if (s->passing) {
+        count_at_once(s);
+    } else if (s->ending != ENDING_NOT) {
         finish(s);
     } else if (s->seq == s->durable) {
         s->due = false;

@@ -79,6 +79,7 @@ struct cursor_store {
     enum cursor_store_state paused_in; /* CREATING, POINTING or LOOKING */
     enum cursor_store_target target;
     enum cursor_store_ending ending;
+    bool passing;             /* nothing is written: all of it counts at once */
     bool clean;               /* the node says all of it, in Pulsar's form */
     int64_t named;            /* by the node */
     struct position fallback; /* in the node */

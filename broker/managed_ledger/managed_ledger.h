@@ -26,6 +26,7 @@
 
 #include "broker/managed_ledger/position.h"
 #include "broker/managed_ledger/segments.h"
+#include "broker/managed_ledger/time_search.h"
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/list.h"
@@ -154,6 +155,17 @@ void managed_ledger_read(struct managed_ledger *m, struct ml_read *r);
 void managed_ledger_read_cancel(struct managed_ledger *m,
                                 struct ml_read *r); /* no callback follows */
 
+/* Where a time is: by the times that the publishers gave their messages. */
+struct ml_find {
+    int64_t ms;
+    /* The last entry published before `ms`, or the place before the first one. */
+    void (*done)(struct ml_find *f, enum err err, struct position before);
+    struct managed_ledger *ml; /* private, as the next */
+    struct time_search search;
+    struct ml_read read;
+};
+void managed_ledger_find(struct managed_ledger *m, struct ml_find *f);
+
 /* Up to where consumers may read: today the last confirmed entry. */
 struct position managed_ledger_max_readable(const struct managed_ledger *m);
 const struct segments *managed_ledger_segments(const struct managed_ledger *m); /* borrows */
@@ -191,5 +203,9 @@ void managed_ledger_cursor_create(struct managed_ledger *m, const char *name,
                                   struct position mark_delete, struct ml_cursor_call *call);
 void managed_ledger_cursor_delete(struct managed_ledger *m, const char *name,
                                   struct ml_cursor_call *call);
+/* One in memory: nothing is kept for it, it goes on at what is there.  Not in any of the lists
+ * above.  Gives; end it with cursor_abandon() before the managed ledger is closed. */
+struct cursor *managed_ledger_cursor_passing(struct managed_ledger *m, const char *name,
+                                             struct position mark_delete);
 
 #endif

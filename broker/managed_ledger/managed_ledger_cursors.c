@@ -206,3 +206,9 @@ void managed_ledger_cursor_delete(struct managed_ledger *m, const char *name,
         cursor_delete(&c, &j->call);
     }
 }
+
+struct cursor *managed_ledger_cursor_passing(struct managed_ledger *m, const char *name,
+                                             struct position mark_delete)
+{
+    return cursor_passing(&m->cursor_env, name, normal(m, mark_delete));
+}

@@ -136,3 +136,15 @@ int64_t segments_count(const struct segments *s, struct position after, struct p
         return 0;
     return count_upto(s, upto) - count_upto(s, after);
 }
+
+struct position segments_nth(const struct segments *s, struct position p, int64_t n)
+{
+    int64_t left = count_upto(s, p) + n;
+
+    for (unsigned i = 0; i < s->n; i++) {
+        if (left <= s->at[i].entries)
+            return (struct position){s->at[i].ledger, left - 1};
+        left -= s->at[i].entries;
+    }
+    return segments_last_entry(s);
+}

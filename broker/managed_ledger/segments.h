@@ -43,6 +43,8 @@ struct position segments_last_entry(const struct segments *s);
 struct position segments_next(const struct segments *s, struct position p);
 /* The last entry at or before p, or segments_before_first(): normalises any position. */
 struct position segments_at_or_before(const struct segments *s, struct position p);
+/* The n-th entry after p, counted from 1; there are so many. */
+struct position segments_nth(const struct segments *s, struct position p, int64_t n);
 /* Entries in (after, upto]. */
 int64_t segments_count(const struct segments *s, struct position after, struct position upto);
 
