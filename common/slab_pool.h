@@ -12,22 +12,12 @@
 #ifndef COMMON_SLAB_POOL_H
 #define COMMON_SLAB_POOL_H
 
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <stdint.h>
 
-struct slab {
-    union {
-        atomic_uint refs;
-        struct slab *next; /* while it is pooled */
-    };
-    size_t size;
-    unsigned class; /* SLAB_CLASSES: none, allocated by itself */
-    alignas(max_align_t) uint8_t bytes[];
-};
+#include "common/buf.h"
 
-#define SLAB_CLASSES 13 /* 256 B, 512 B ... 1 MiB */
+/* 256 B, 512 B ... 1 MiB; a slab of class SLAB_CLASSES was allocated by itself. */
+#define SLAB_CLASSES 13
 
 struct slab *slab_pool_take(size_t size); /* gives; refs is not set */
 void slab_pool_give(struct slab *s);      /* takes */
