@@ -186,7 +186,7 @@ static json_object *subscription(struct walk *w, const struct cursor *c)
     flag(o, "blockedSubscriptionOnUnackedMsgs", e.reason == EXPLAIN_SUBSCRIPTION_UNACKED);
     text(o, "type", type_of(s));
     zeros(o, unknown);
-    add_out(o, s ? &s->out : &(struct traffic){0});
+    add_out(o, s ? &s->consuming.out : &(struct traffic){0});
     number(o, "nonContiguousDeletedMessagesRanges", (int64_t)cursor_holes(c));
     json_object_object_add(o, "consumers", consumers(s));
     flag(o, "isDurable", true);

@@ -47,3 +47,18 @@ const char *checks_schema(const Pulsar__Proto__Schema *schema)
         return NULL;
     return "schemas are not supported yet: only bytes and strings";
 }
+
+bool checks_too_much(Pulsar__Proto__KeyValue **pairs, size_t n)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n && bytes <= PAIRS_BYTES_MAX; i++)
+        bytes += strlen(pairs[i]->key) + strlen(pairs[i]->value);
+    return n > PAIRS_MAX || bytes > PAIRS_BYTES_MAX;
+}
+
+void checks_keep(struct pairs *to, Pulsar__Proto__KeyValue **pairs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        pairs_set(to, pairs[i]->key, pairs[i]->value);
+}

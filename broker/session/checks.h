@@ -6,6 +6,7 @@
 #include "metadata/paths.h"
 
 enum { NAME_BYTES_MAX = 1024 }; /* of a topic, subscription, producer or consumer, each */
+enum { PAIRS_MAX = 1024, PAIRS_BYTES_MAX = 64 * 1024 }; /* names and values that one brings */
 
 bool checks_too_long(const char *name); /* NULL is not */
 /* *name is given on ERR_OK. */
@@ -16,5 +17,9 @@ MUST_CHECK enum err checks_topic(struct session *s, const char *topic, enum acti
 bool checks_reserved(const char *subscription); /* a name of the broker's own */
 /* NULL, or why not.  Plain bytes and strings need no schema to be kept. */
 const char *checks_schema(const Pulsar__Proto__Schema *schema);
+
+/* Of metadata and properties: there are too many of them, or they are too long. */
+bool checks_too_much(Pulsar__Proto__KeyValue **pairs, size_t n);
+void checks_keep(struct pairs *to, Pulsar__Proto__KeyValue **pairs, size_t n); /* `to` is empty */
 
 #endif

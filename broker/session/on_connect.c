@@ -8,6 +8,8 @@
 #include "broker/session/rules.h"
 #include "common/log.h"
 
+enum { CLIENT_VERSION_MAX = 255 };
+
 static void reply_connected(struct session *s, int32_t version)
 {
     Pulsar__Proto__CommandConnected ok = PULSAR__PROTO__COMMAND_CONNECTED__INIT;
@@ -59,6 +61,9 @@ enum err on_connect(struct session *s, const struct command *c)
         return ERR_OK;
     }
     s->state = SESSION_READY;
+    s->who.address = mem_format("/%s", conn_peer(s->conn));
+    s->who.client =
+        mem_string_n(connect->client_version, strnlen(connect->client_version, CLIENT_VERSION_MAX));
     s->hears_end = knows_end(connect, version);
     metric_add(&session_env(s)->metrics->connects, 1);
     log_event(LOG_DEBUG, "session.connected", F_STR("peer", conn_peer(s->conn)),

@@ -23,6 +23,7 @@ static void consumer_free(struct session_consumer *c)
     mem_free(c->subscription);
     mem_free(c->name);
     mem_free(c->handle.topic);
+    pairs_drop(&c->handle.metadata);
     mem_free(c);
 }
 
@@ -120,6 +121,8 @@ static const char *refusal(const Pulsar__Proto__CommandSubscribe *c)
         return "starting a subscription some time back is not supported yet";
     if (c->n_subscription_properties > 0)
         return "properties of subscriptions are not supported yet";
+    if (checks_too_much(c->metadata, c->n_metadata))
+        return "a consumer's metadata is 64 KiB and 1,024 words at most";
     return checks_schema(c->schema);
 }
 
@@ -195,6 +198,7 @@ static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscri
         c->initialposition == PULSAR__PROTO__COMMAND_SUBSCRIBE__INITIAL_POSITION__Earliest;
     k->guest.has_epoch = c->has_consumer_epoch;
     k->guest.epoch = c->consumer_epoch;
+    checks_keep(&k->handle.metadata, c->metadata, c->n_metadata);
     k->guest.guest = (struct guest){
         .front_ops = &front.guest,
         .front = session_env(s)->home,
@@ -202,6 +206,8 @@ static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscri
         .topic_name = k->handle.topic,
         .create = c->force_topic_creation,
         .session = s->id,
+        .who = &s->who,
+        .metadata = &k->handle.metadata,
     };
     handle_add(s, &s->consumers, &k->handle);
     topic_consumer_open(&k->guest);

@@ -20,6 +20,7 @@ static void producer_free(struct session_producer *p)
     mem_free(p->guest.name);
     mem_free(p->initial);
     mem_free(p->handle.topic);
+    pairs_drop(&p->handle.metadata);
     mem_free(p);
 }
 
@@ -137,6 +138,8 @@ static const char *refusal(const Pulsar__Proto__CommandProducer *p)
         return "no topic has had such an epoch";
     if (checks_too_long(p->producer_name))
         return "a producer's name has 1,024 bytes at most";
+    if (checks_too_much(p->metadata, p->n_metadata))
+        return "a producer's metadata is 64 KiB and 1,024 words at most";
     return checks_schema(p->schema);
 }
 
@@ -184,6 +187,8 @@ static void open_producer(struct session *s, const Pulsar__Proto__CommandProduce
     p->guest.mode = mode_of(c);
     p->guest.asked_epoch = c->has_topic_epoch ? (int64_t)c->topic_epoch : ACCESS_NO_EPOCH;
     p->guest.initial = p->initial = brings ? mem_string(c->initial_subscription_name) : NULL;
+    p->guest.id = c->producer_id;
+    checks_keep(&p->handle.metadata, c->metadata, c->n_metadata);
     p->guest.guest = (struct guest){
         .front_ops = &front.guest,
         .front = session_env(s)->home,
@@ -191,6 +196,8 @@ static void open_producer(struct session *s, const Pulsar__Proto__CommandProduce
         .topic_name = p->handle.topic,
         .create = true,
         .session = s->id,
+        .who = &s->who,
+        .metadata = &p->handle.metadata,
     };
     receipts_init(&p->receipts, session_sent);
     handle_add(s, &s->producers, &p->handle);

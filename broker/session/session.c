@@ -25,6 +25,8 @@ void session_let_go(struct session *s)
         return;
     assert(s->state == SESSION_ENDED && s->handles == 0 && s->publishing == 0);
     list_remove(&s->node);
+    mem_free(s->who.address);
+    mem_free(s->who.client);
     mem_free(s);
     if (home->closing && list_empty(&home->all) && home->closed) {
         void (*closed)(void *ctx) = home->closed;

@@ -20,6 +20,7 @@
 
 #include "broker/table.h"
 
+#include "broker/managed_ledger/pairs.h"
 #include "broker/session/receipts.h"
 #include "broker/session/sessions.h"
 #include "broker/topic/consumer.h"
@@ -80,6 +81,7 @@ struct handle {
     bool answer_close;
     char *topic;
     int32_t partition;
+    struct pairs metadata;     /* that its client gave it */
     struct list_node checking; /* session.checking */
 };
 
@@ -105,6 +107,7 @@ struct session {
     uint64_t id;
     unsigned refs; /* guests, lookups, and the one who is in a callback */
     struct principal principal;
+    struct guest_who who; /* of its guests: since CONNECT */
 
     struct timer tick; /* keep-alive */
     uint64_t heard_at, pinged_at;

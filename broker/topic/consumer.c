@@ -73,10 +73,32 @@ static void refuse_upto(struct topic_consumer *c, struct consumer_ask *a)
     topic_consumer_answer(a, ERR_NOT_ALLOWED);
 }
 
+static int64_t unacked_of(const struct subscription *s)
+{
+    return s->feed.type == CONSUMER_SHARED ? s->feed.shared.unacked : 0;
+}
+
+/* A Shared subscription knows how many messages that was; of others an entry's average is. */
+static void note_acked(struct topic_consumer *c, const struct consumer_ask *a, int64_t unacked)
+{
+    struct subscription *s = c->subscription;
+    const struct consuming *all = &c->consuming;
+    uint64_t messages = a->n;
+
+    if (s->feed.type == CONSUMER_SHARED)
+        messages = (uint64_t)(unacked - unacked_of(s));
+    else if (all->entries > 0)
+        messages = a->n * all->out.messages / all->entries;
+    traffic_note(&c->consuming.acked, messages, 0);
+    traffic_note(&s->consuming.acked, messages, 0);
+    c->consuming.acked_ms = s->consuming.acked_ms = loop_wall_ms();
+}
+
 static void ack(struct topic_consumer *c, struct consumer_ask *a)
 {
     struct subscription *s = c->subscription;
     struct position end = managed_ledger_max_readable(c->guest.topic->ml);
+    const int64_t unacked = unacked_of(s);
     enum err err;
 
     if (a->kind == ASK_ACK_UPTO && c->type != CONSUMER_EXCLUSIVE) {
@@ -90,6 +112,7 @@ static void ack(struct topic_consumer *c, struct consumer_ask *a)
     else
         cursor_ack(s->cursor, a->at, a->n, a->wanted && !err ? &a->ack : NULL);
     s->feed.ops->acked(&s->feed, a->at, a->n);
+    note_acked(c, a, unacked);
     subscription_check_end(s);
     if (!a->wanted || err)
         topic_consumer_answer(a, err);
@@ -150,6 +173,7 @@ static void take(struct topic_consumer *c, struct consumer_ask *a)
 {
     switch (a->kind) {
     case ASK_FLOW:
+        c->consuming.flowed_ms = c->subscription->consuming.flowed_ms = loop_wall_ms();
         c->subscription->feed.ops->flow(&c->subscription->feed, c, a->permits);
         topic_consumer_answer(a, ERR_OK);
         break;
@@ -226,16 +250,27 @@ void delivery_item_drop(struct delivery_item *item)
     item->left = NULL;
 }
 
+static void note_delivered(struct consuming *c, const struct delivery *d, uint64_t messages,
+                           uint64_t again)
+{
+    traffic_note(&c->out, messages, d->bytes);
+    traffic_note(&c->again, again, 0);
+    c->entries += d->n;
+    c->delivered_ms = loop_wall_ms();
+}
+
 static void count(struct topic_consumer *c, struct delivery *d)
 {
-    uint64_t messages = 0;
+    uint64_t messages = 0, again = 0;
 
     for (unsigned i = 0; i < d->n; i++) {
         messages += d->item[i].messages;
+        again += d->item[i].redeliveries ? d->item[i].messages : 0;
         d->bytes += d->item[i].body.len;
     }
     traffic_note(&c->guest.topic->stats.out, messages, d->bytes);
-    traffic_note(&c->subscription->out, messages, d->bytes);
+    note_delivered(&c->consuming, d, messages, again);
+    note_delivered(&c->subscription->consuming, d, messages, again);
     topics_delivering(c->guest.topics, d->bytes);
 }
 
@@ -321,6 +356,7 @@ void topic_consumer_open(struct topic_consumer *c)
     c->building = NULL;
     c->out = 0;
     c->told_end = false;
+    c->consuming = (struct consuming){0};
     list_init(&c->reading);
     c->guest.back_ops = &back;
     guest_open(&c->guest);

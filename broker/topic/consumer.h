@@ -24,6 +24,7 @@
 #include "broker/managed_ledger/cursor_parts.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/topic/guest.h"
+#include "broker/topic/topic_stats.h"
 
 enum { DELIVERIES_MAX = 2 };
 
@@ -116,6 +117,7 @@ struct topic_consumer {
     struct list_node reading;          /* consumer_ask.node: ASK_LAST_ID */
     unsigned out;                      /* deliveries on their way */
     bool told_end;
+    struct consuming consuming;
     struct task end_task;
     struct shared_consumer shared;
     struct delivery *building; /* what a Shared one gets of the entries being sorted */

@@ -80,6 +80,7 @@ static void tell(struct guest *g, enum err err)
 void guest_admit(struct guest *g)
 {
     become(g, GUEST_IN);
+    g->since_ms = loop_wall_ms();
     topic_guest_admitted(g->topic);
     tell(g, ERR_OK);
 }

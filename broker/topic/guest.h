@@ -31,7 +31,14 @@
 #include "common/loop.h"
 
 struct guest;
+struct pairs;
 struct topic;
+
+/* Whose connection it is; says the same for all its time. */
+struct guest_who {
+    char *address; /* "/1.2.3.4:5678": as Pulsar shows it */
+    char *client;  /* the version that it said, "" for none */
+};
 
 struct guest_front {
     void (*opened)(struct guest *g, enum err err, const char *why);
@@ -63,10 +70,12 @@ struct guest {
     const struct guest_front *front_ops;
     const struct guest_back *back_ops;
     struct loop *front;
-    struct topics *topics;  /* of the topic's loop */
-    const char *topic_name; /* full; outlives the guest */
-    bool create;            /* make the topic if it is absent and that is allowed */
-    uint64_t session;       /* whose it is */
+    struct topics *topics;        /* of the topic's loop */
+    const char *topic_name;       /* full; outlives the guest */
+    bool create;                  /* make the topic if it is absent and that is allowed */
+    uint64_t session;             /* whose it is */
+    const struct guest_who *who;  /* outlives the guest, as the next */
+    const struct pairs *metadata; /* what its client says about it */
 
     /* private: the front's */
     bool closing;
@@ -77,6 +86,7 @@ struct guest {
     struct list_node node;   /* where the kind keeps it */
     struct list_node rivals; /* those who wait to hear whether this one lives */
     struct list_node rival;  /* in another's rivals */
+    uint64_t since_ms;       /* 1970, it is in */
     bool checking;
     unsigned under_way;
     struct topics_call call;

@@ -29,11 +29,12 @@ static void give_back(struct publish *m, enum err err)
     loop_post(m->producer->guest.front, &m->task);
 }
 
-static void count(const struct topic_producer *p, const struct publish *m)
+static void count(struct topic_producer *p, const struct publish *m)
 {
     const uint64_t now = loop_now(guest_back_loop(&p->guest));
     const uint64_t us = now > m->came_us ? now - m->came_us : 0; /* clocks may be a round apart */
 
+    traffic_note(&p->in, m->add.messages, chain_len(&m->add.payload));
     topic_stats_stored(&p->guest.topic->stats, m->add.messages, chain_len(&m->add.payload), us);
     histogram_note_mine(&topics_stats_of(p->guest.topics)->publish_us, us);
 }
@@ -355,6 +356,7 @@ void topic_producer_open(struct topic_producer *p)
     list_init(&p->waiting.node);
     p->waiting.go_on = go_on;
     p->in_flight = 0;
+    p->in = (struct traffic){0};
     p->queued = false;
     p->epoch = ACCESS_NO_EPOCH;
     p->seat.place = ACCESS_OUT;

@@ -29,6 +29,7 @@
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/topic/access.h"
 #include "broker/topic/guest.h"
+#include "broker/topic/topic_stats.h"
 
 struct topic_producer;
 
@@ -51,6 +52,7 @@ struct topic_producer_front {
 
 struct topic_producer {
     struct guest guest; /* front_ops is the `guest` of a topic_producer_front */
+    uint64_t id;        /* its client's */
     char *name;         /* wanted, or NULL: set at opened(); the front's to free after ended() */
     enum access_mode mode;
     int64_t asked_epoch; /* it comes back with, or ACCESS_NO_EPOCH */
@@ -66,6 +68,7 @@ struct topic_producer {
     struct list_node held; /* private, as the rest: the back's */
     UT_hash_handle hh;     /* in topic.by_name, while it is in */
     unsigned in_flight;
+    struct traffic in;
     struct topics_held waiting;
     struct access_seat seat;
     struct ml_cursor_call making;

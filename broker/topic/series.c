@@ -139,8 +139,8 @@ static void count_cursor(void *ctx, struct cursor *c)
     double *row = add_row(b->series, SERIES_SUBSCRIPTIONS);
     const struct subscription *sub = cursor_user(c);
     row[SUBSCRIPTION_back_log] = backlog;
-    row[SUBSCRIPTION_rate_out] = sub ? sub->out.message_rate : 0;
-    row[SUBSCRIPTION_throughput_out] = sub ? sub->out.byte_rate : 0;
+    row[SUBSCRIPTION_rate_out] = sub ? sub->consuming.out.message_rate : 0;
+    row[SUBSCRIPTION_throughput_out] = sub ? sub->consuming.out.byte_rate : 0;
     text_add(&b->series->labels, "%s,", b->labels);
     text_add_label(&b->series->labels, "subscription", cursor_name(c));
     end_labels(b->series);

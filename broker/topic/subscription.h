@@ -27,7 +27,7 @@ struct subscription {
     unsigned n_consumers;
     struct feed feed; /* once READY */
     struct ml_cursor_call making;
-    struct traffic out; /* to its consumers, since the topic was loaded */
+    struct consuming consuming; /* of all its consumers, since the topic was loaded */
 };
 
 struct subscription *subscription_find(const struct topic *t, const char *name); /* or NULL */

@@ -33,6 +33,13 @@ void traffic_tick(struct traffic *t, double seconds)
     t->last_bytes = t->bytes;
 }
 
+void consuming_tick(struct consuming *c, double seconds)
+{
+    traffic_tick(&c->out, seconds);
+    traffic_tick(&c->again, seconds);
+    traffic_tick(&c->acked, seconds);
+}
+
 void topic_stats_tick(struct topic_stats *s, uint64_t now_us)
 {
     const double seconds = (double)(now_us - s->ticked_us) / 1e6;

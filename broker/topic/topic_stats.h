@@ -29,6 +29,16 @@ static inline void traffic_note(struct traffic *t, uint64_t messages, uint64_t b
 }
 void traffic_tick(struct traffic *t, double seconds);
 
+/* What a consumer, or a subscription through all of them, was given and gave back. */
+struct consuming {
+    struct traffic out;
+    struct traffic again; /* messages of it that had been delivered before */
+    struct traffic acked; /* messages; of an Exclusive one about: by its average entry */
+    uint64_t entries;     /* of `out` */
+    uint64_t delivered_ms, acked_ms, flowed_ms; /* since 1970, the last; 0: never */
+};
+void consuming_tick(struct consuming *c, double seconds);
+
 struct spread {
     uint32_t latency[LATENCY_BUCKETS], size[SIZE_BUCKETS];
     uint64_t latency_us, bytes; /* sums */

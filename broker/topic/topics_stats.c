@@ -1,8 +1,16 @@
 #include "broker/topic/topics_stats.h"
 
 #include "broker/broker.h"
+#include "broker/topic/producer.h"
 #include "broker/topic/subscription.h"
 #include "broker/topic/topic.h"
+
+static void tick_subscription(struct subscription *s, double seconds)
+{
+    consuming_tick(&s->consuming, seconds);
+    list_each(&s->consumers, n)
+        consuming_tick(&topic_consumer_of(list_entry(n, struct guest, node))->consuming, seconds);
+}
 
 static void visit(struct topics_walk *w, struct topic *t)
 {
@@ -12,7 +20,9 @@ static void visit(struct topics_walk *w, struct topic *t)
     if (now <= t->stats.ticked_us)
         return;
     list_each(&t->subscriptions, n)
-        traffic_tick(&list_entry(n, struct subscription, node)->out, seconds);
+        tick_subscription(list_entry(n, struct subscription, node), seconds);
+    list_each(&t->producers, n)
+        traffic_tick(&topic_producer_of(list_entry(n, struct guest, node))->in, seconds);
     topic_stats_tick(&t->stats, now);
 }
 
