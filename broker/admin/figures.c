@@ -3,36 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/dispatch/exclusive.h"
+#include "broker/admin/figures_words.h"
 #include "broker/topic/explain.h"
 #include "broker/topic/producer.h"
 #include "broker/topic/subscription.h"
-
-static void number(json_object *o, const char *key, int64_t n)
-{
-    json_object_object_add(o, key, json_object_new_int64(n));
-}
-
-static void text(json_object *o, const char *key, const char *value)
-{
-    json_object_object_add(o, key, json_object_new_string(value));
-}
-
-static void flag(json_object *o, const char *key, bool value)
-{
-    json_object_object_add(o, key, json_object_new_boolean(value));
-}
-
-/* What nobody measures yet. */
-static void zeros(json_object *o, const char *const *keys)
-{
-    for (; *keys; keys++)
-        json_object_object_add(o, *keys,
-                               strncmp(*keys, "msgRate", 7) == 0 ||
-                                       strncmp(*keys, "msgThroughput", 13) == 0
-                                   ? json_object_new_double(0)
-                                   : json_object_new_int64(0));
-}
 
 json_object *figures_position(struct position p)
 {
@@ -44,75 +18,13 @@ json_object *figures_position(struct position p)
 
 /* ---- who is inside ---- */
 
-static json_object *publisher(const struct topic_producer *p)
-{
-    static const char *const unknown[] = {"msgRateIn",          "msgThroughputIn", "averageMsgSize",
-                                          "chunkedMessageRate", "producerId",      NULL};
-    json_object *o = json_object_new_object();
-
-    text(o, "accessMode", "Shared");
-    text(o, "producerName", p->name ? p->name : "");
-    zeros(o, unknown);
-    flag(o, "supportsPartialProducer", false);
-    json_object_object_add(o, "metadata", json_object_new_object());
-    return o;
-}
-
 static json_object *publishers(const struct topic *t)
 {
     json_object *list = json_object_new_array();
 
     list_each(&t->producers, n) json_object_array_add(
-        list, publisher(topic_producer_of(list_entry(n, struct guest, node))));
+        list, figures_publisher(topic_producer_of(list_entry(n, struct guest, node))));
     return list;
-}
-
-static json_object *consumer(const struct subscription *s, const struct topic_consumer *c)
-{
-    static const char *const unknown[] = {"msgRateOut",
-                                          "msgThroughputOut",
-                                          "bytesOutCounter",
-                                          "msgOutCounter",
-                                          "msgRateRedeliver",
-                                          "messageAckRate",
-                                          "chunkedMessageRate",
-                                          "avgMessagesPerEntry",
-                                          "lastAckedTimestamp",
-                                          "lastConsumedTimestamp",
-                                          "lastConsumedFlowTimestamp",
-                                          NULL};
-    json_object *o = json_object_new_object();
-    bool shared = s->feed.type == CONSUMER_SHARED;
-
-    text(o, "consumerName", c->name ? c->name : "");
-    number(o, "availablePermits", shared ? c->shared.permits : s->feed.exclusive.permits);
-    number(o, "unackedMessages", shared ? c->shared.unacked : 0);
-    flag(o, "blockedConsumerOnUnackedMsgs", shared && c->shared.blocked);
-    zeros(o, unknown);
-    json_object_object_add(o, "metadata", json_object_new_object());
-    return o;
-}
-
-static void rate(json_object *o, const char *key, double n)
-{
-    json_object_object_add(o, key, json_object_new_double(n));
-}
-
-static void add_out(json_object *o, const struct traffic *out)
-{
-    rate(o, "msgRateOut", out->message_rate);
-    rate(o, "msgThroughputOut", out->byte_rate);
-    number(o, "msgOutCounter", (int64_t)out->messages);
-    number(o, "bytesOutCounter", (int64_t)out->bytes);
-}
-
-static void add_in(json_object *o, const struct traffic *in)
-{
-    rate(o, "msgRateIn", in->message_rate);
-    rate(o, "msgThroughputIn", in->byte_rate);
-    number(o, "msgInCounter", (int64_t)in->messages);
-    number(o, "bytesInCounter", (int64_t)in->bytes);
-    rate(o, "averageMsgSize", in->messages ? (double)in->bytes / (double)in->messages : 0);
 }
 
 static json_object *consumers(const struct subscription *s)
@@ -121,7 +33,7 @@ static json_object *consumers(const struct subscription *s)
 
     if (s)
         list_each(&s->consumers, n) json_object_array_add(
-            list, consumer(s, topic_consumer_of(list_entry(n, struct guest, node))));
+            list, figures_consumer(s, topic_consumer_of(list_entry(n, struct guest, node))));
     return list;
 }
 
@@ -158,17 +70,12 @@ struct walk {
 
 static json_object *subscription(struct walk *w, const struct cursor *c)
 {
-    static const char *const unknown[] = {"msgRateRedeliver",
-                                          "messageAckRate",
-                                          "chunkedMessageRate",
+    static const char *const unknown[] = {"chunkedMessageRate",
                                           "earliestMsgPublishTimeInBacklog",
                                           "msgDelayed",
                                           "msgRateExpired",
                                           "totalMsgExpired",
                                           "lastExpireTimestamp",
-                                          "lastConsumedFlowTimestamp",
-                                          "lastConsumedTimestamp",
-                                          "lastAckedTimestamp",
                                           "lastMarkDeleteAdvancedTimestamp",
                                           "nonContiguousDeletedMessagesRangesSerializedSize",
                                           NULL};
@@ -186,14 +93,17 @@ static json_object *subscription(struct walk *w, const struct cursor *c)
     flag(o, "blockedSubscriptionOnUnackedMsgs", e.reason == EXPLAIN_SUBSCRIPTION_UNACKED);
     text(o, "type", type_of(s));
     zeros(o, unknown);
-    add_out(o, s ? &s->consuming.out : &(struct traffic){0});
+    add_consuming(o, s ? &s->consuming : &(struct consuming){0});
+    if (s && s->n_consumers > 0 && s->feed.type == CONSUMER_EXCLUSIVE)
+        text(o, "activeConsumerName",
+             topic_consumer_of(list_entry(s->consumers.next, struct guest, node))->name);
     number(o, "nonContiguousDeletedMessagesRanges", (int64_t)cursor_holes(c));
     json_object_object_add(o, "consumers", consumers(s));
     flag(o, "isDurable", true);
     flag(o, "isReplicated", false);
     flag(o, "allowOutOfOrderDelivery", false);
     json_object_object_add(o, "consumersAfterMarkDeletePosition", json_object_new_object());
-    json_object_object_add(o, "subscriptionProperties", json_object_new_object());
+    json_object_object_add(o, "subscriptionProperties", figures_pairs(cursor_properties(c)));
     if (cursor_backlog(c) && bytes > w->backlog_bytes)
         w->backlog_bytes = bytes;
     return o;
@@ -229,7 +139,6 @@ json_object *figures_stats(const struct topic *t)
                                           "ongoingTxnCount",
                                           "abortedTxnCount",
                                           "committedTxnCount",
-                                          "waitingPublishers",
                                           "delayedMessageIndexSizeInBytes",
                                           "nonContiguousDeletedMessagesRanges",
                                           "nonContiguousDeletedMessagesRangesSerializedSize",
@@ -239,6 +148,11 @@ json_object *figures_stats(const struct topic *t)
 
     zeros(o, unknown);
     add_in(o, &t->stats.in);
+    number(o, "msgInCounter", (int64_t)t->stats.in.messages);
+    number(o, "bytesInCounter", (int64_t)t->stats.in.bytes);
+    number(o, "waitingPublishers", t->access.n_waiting);
+    if (t->access.epoch >= 0)
+        number(o, "topicEpoch", t->access.epoch);
     add_out(o, &t->stats.out);
     managed_ledger_cursors(t->ml, add_subscription, &w);
     number(o, "storageSize", bytes_of(t));
@@ -331,22 +245,51 @@ json_object *figures_internal(const struct topic *t)
 
 /* ---- sums ---- */
 
+static bool ends_with(const char *key, const char *end)
+{
+    const size_t len = strlen(key), n = strlen(end);
+
+    return len >= n && strcmp(key + len - n, end) == 0;
+}
+
+/* Of times the last counts; the epoch of one partition says nothing of another's. */
+static void add_number(const char *key, json_object *old, json_object *value)
+{
+    const int64_t a = json_object_get_int64(old), b = json_object_get_int64(value);
+
+    if (json_object_is_type(old, json_type_double))
+        json_object_set_double(old, json_object_get_double(old) + json_object_get_double(value));
+    else if (ends_with(key, "Timestamp"))
+        json_object_set_int64(old, a > b ? a : b);
+    else if (strcmp(key, "topicEpoch") != 0)
+        json_object_set_int64(old, a + b);
+}
+
+static void add_value(json_object *into, const char *key, json_object *value)
+{
+    json_object *old = json_object_object_get(into, key);
+    const json_type type = json_object_get_type(value);
+
+    if (!old)
+        json_object_object_add(into, key, json_object_get(value));
+    else if (json_object_get_type(old) != type)
+        return;
+    else if (type == json_type_int || type == json_type_double)
+        add_number(key, old, value);
+    else if (type == json_type_object)
+        figures_add(old, value);
+    else if (type == json_type_array)
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            json_object_array_add(old, json_object_get(json_object_array_get_idx(value, i)));
+}
+
 void figures_add(json_object *into, json_object *other)
 {
-    json_object_object_foreach(other, key, value)
-    {
-        json_object *old = json_object_object_get(into, key);
-        if (!old)
-            json_object_object_add(into, key, json_object_get(value));
-        else if (json_object_is_type(old, json_type_int) &&
-                 json_object_is_type(value, json_type_int))
-            json_object_set_int64(old, json_object_get_int64(old) + json_object_get_int64(value));
-        else if (json_object_is_type(old, json_type_object) &&
-                 json_object_is_type(value, json_type_object))
-            figures_add(old, value);
-        else if (json_object_is_type(old, json_type_array) &&
-                 json_object_is_type(value, json_type_array))
-            for (size_t i = 0; i < json_object_array_length(value); i++)
-                json_object_array_add(old, json_object_get(json_object_array_get_idx(value, i)));
-    }
+    json_object_object_foreach(other, key, value) add_value(into, key, value);
+    const double messages = json_object_get_double(json_object_object_get(into, "msgInCounter"));
+    json_object *average = json_object_object_get(into, "averageMsgSize");
+    if (average && messages > 0)
+        json_object_set_double(
+            average,
+            json_object_get_double(json_object_object_get(into, "bytesInCounter")) / messages);
 }

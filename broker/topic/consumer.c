@@ -307,6 +307,14 @@ void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d)
     loop_post(guest_back_loop(&c->guest), &d->task);
 }
 
+int64_t topic_consumer_permits(const struct topic_consumer *c)
+{
+    if (!c->subscription)
+        return 0;
+    return c->subscription->feed.type == CONSUMER_SHARED ? c->shared.permits
+                                                         : c->subscription->feed.exclusive.permits;
+}
+
 /* ---- the end of a terminated topic ---- */
 
 static void on_end(struct task *t)

@@ -133,6 +133,7 @@ void topic_consumer_reached_end(struct topic_consumer *c); /* again is fine */
 struct delivery *delivery_new(unsigned room);              /* gives; empty */
 struct delivery *delivery_grow(struct delivery *d, unsigned room);
 void delivery_item_drop(struct delivery_item *item);
+int64_t topic_consumer_permits(const struct topic_consumer *c); /* 0 when it is out */
 void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d);
 void topic_consumer_answer(struct consumer_ask *a, enum err err); /* takes it */
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "broker/topic/topic.h"
 
@@ -213,6 +214,17 @@ void guest_lets_go(struct guest *g)
     assert(g->under_way > 0);
     if (--g->under_way == 0 && g->state == GUEST_LEAVING)
         end(g);
+}
+
+void guest_since(const struct guest *g, char out[GUEST_SINCE_TEXT])
+{
+    const time_t seconds = (time_t)(g->since_ms / 1000);
+    struct tm t;
+    size_t n;
+
+    gmtime_r(&seconds, &t);
+    n = strftime(out, GUEST_SINCE_TEXT, "%Y-%m-%dT%H:%M:%S", &t);
+    snprintf(out + n, GUEST_SINCE_TEXT - n, ".%03uZ", (unsigned)(g->since_ms % 1000));
 }
 
 /* ---- the front ---- */

@@ -96,6 +96,10 @@ struct guest {
     struct task open, told, away, ask, answer, close, end;
 };
 
+enum { GUEST_SINCE_TEXT = 40 };
+/* When it came in, as Pulsar writes it: 2026-07-29T08:00:00.123Z. */
+void guest_since(const struct guest *g, char out[GUEST_SINCE_TEXT]);
+
 /* ---- front ---- */
 void guest_open(struct guest *g);
 void guest_close(struct guest *g); /* once is enough, twice is fine */
