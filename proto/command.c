@@ -1,6 +1,7 @@
 #include "proto/command.h"
 
 #include "proto/command_text.h"
+#include "proto/hot.h"
 #include "proto/wire.h"
 
 /* protobuf-c recurses into nested messages without a limit of its own, and message ids nest in
@@ -66,6 +67,8 @@ enum err command_read(struct view bytes, struct arena *arena, Pulsar__Proto__Bas
 {
     ProtobufCMessage *m;
 
+    if (hot_read(bytes, arena, out))
+        return ERR_OK;
     TRY(command_unpack(&pulsar__proto__base_command__descriptor, bytes, arena, &m));
     TRY(command_check_text(m->descriptor, bytes));
     *out = (Pulsar__Proto__BaseCommand *)m;
@@ -78,16 +81,30 @@ const char *command_name(int type)
     return v ? v->name : "UNKNOWN";
 }
 
-struct slice command_front(const Pulsar__Proto__BaseCommand *c, size_t body_len)
+/* A frame's two sizes and the command, of which `size` bytes are known already or NULL. */
+static struct slice front_with(const Pulsar__Proto__BaseCommand *c, const uint8_t *known,
+                               size_t size, size_t body_len)
 {
-    size_t size = protobuf_c_message_get_packed_size(&c->base);
     struct slab *slab = slab_new(8 + size);
     struct writer w = {.base = slab_bytes(slab), .room = 8 + size};
 
     write_u32(&w, (uint32_t)(4 + size + body_len));
     write_u32(&w, (uint32_t)size);
-    protobuf_c_message_pack(&c->base, w.base + w.len);
+    if (known)
+        write_bytes(&w, known, size);
+    else
+        protobuf_c_message_pack(&c->base, w.base + w.len);
     return slice_take(&slab, 8 + size);
+}
+
+struct slice command_front(const Pulsar__Proto__BaseCommand *c, size_t body_len)
+{
+    uint8_t hot[HOT_MAX];
+    const size_t size = hot_write(c, hot);
+
+    if (size)
+        return front_with(c, hot, size, body_len);
+    return front_with(c, NULL, protobuf_c_message_get_packed_size(&c->base), body_len);
 }
 
 struct slice command_frame(const Pulsar__Proto__BaseCommand *c)

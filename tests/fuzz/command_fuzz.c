@@ -3,6 +3,7 @@
 
 #include "common/mem.h"
 #include "proto/command.h"
+#include "proto/hot.h"
 #include "proto/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,12 +27,39 @@ static void again(const Pulsar__Proto__BaseCommand *c, struct arena *arena)
     slice_drop(&first);
 }
 
+/* By hand and by protobuf-c: the same command, and the same bytes of it. */
+static void both_ways(struct view bytes, struct arena *arena)
+{
+    Pulsar__Proto__BaseCommand *c;
+    ProtobufCMessage *other;
+    uint8_t hot[HOT_MAX];
+
+    if (!hot_read(bytes, arena, &c))
+        return;
+    if (command_unpack(&pulsar__proto__base_command__descriptor, bytes, arena, &other))
+        abort();
+    const size_t size = protobuf_c_message_get_packed_size(other);
+    uint8_t *first = mem_alloc(size), *second = mem_alloc(size);
+    protobuf_c_message_pack(other, first);
+    if (protobuf_c_message_get_packed_size(&c->base) != size)
+        abort();
+    protobuf_c_message_pack(&c->base, second);
+    const size_t written = hot_write(c, hot);
+    if (memcmp(first, second, size) != 0 ||
+        (written && (written != size || memcmp(first, hot, size) != 0)))
+        abort();
+    mem_free(first);
+    mem_free(second);
+}
+
 static void try(struct view bytes, struct arena *arena)
 {
     Pulsar__Proto__BaseCommand *c;
 
     if (command_read(bytes, arena, &c) == ERR_OK)
         again(c, arena);
+    arena_reset(arena);
+    both_ways(bytes, arena);
     arena_reset(arena);
 }
 
