@@ -33,7 +33,7 @@ static json_object *consumers(const struct subscription *s)
 
     if (s)
         list_each(&s->consumers, n) json_object_array_add(
-            list, figures_consumer(s, topic_consumer_of(list_entry(n, struct guest, node))));
+            list, figures_consumer(topic_consumer_of(list_entry(n, struct guest, node))));
     return list;
 }
 
@@ -59,7 +59,7 @@ static const char *type_of(const struct subscription *s)
 {
     if (!s || s->n_consumers == 0)
         return "None";
-    return s->feed.type == CONSUMER_SHARED ? "Shared" : "Exclusive";
+    return consumer_type_name(s->feed.type);
 }
 
 struct walk {

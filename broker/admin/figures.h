@@ -20,7 +20,7 @@ json_object *figures_stats(const struct topic *t);    /* TopicStats */
 json_object *figures_internal(const struct topic *t); /* PersistentTopicInternalStats */
 
 json_object *figures_publisher(const struct topic_producer *p);
-json_object *figures_consumer(const struct subscription *s, const struct topic_consumer *c);
+json_object *figures_consumer(const struct topic_consumer *c);
 json_object *figures_pairs(const struct pairs *p); /* NULL: none */
 
 /* Of two that are figures: numbers are added, objects too, the rest is that of `into`. */

@@ -42,16 +42,17 @@ json_object *figures_publisher(const struct topic_producer *p)
     return o;
 }
 
-json_object *figures_consumer(const struct subscription *s, const struct topic_consumer *c)
+json_object *figures_consumer(const struct topic_consumer *c)
 {
-    const bool shared = s->feed.type == CONSUMER_SHARED;
     const struct consuming *all = &c->consuming;
     json_object *o = json_object_new_object();
+    struct consumer_report r;
 
+    topic_consumer_report(c, &r);
     text(o, "consumerName", c->name ? c->name : "");
-    number(o, "availablePermits", topic_consumer_permits(c));
-    number(o, "unackedMessages", shared ? c->shared.unacked : 0);
-    flag(o, "blockedConsumerOnUnackedMsgs", shared && c->shared.blocked);
+    number(o, "availablePermits", r.permits);
+    number(o, "unackedMessages", r.unacked);
+    flag(o, "blockedConsumerOnUnackedMsgs", r.blocked);
     number(o, "avgMessagesPerEntry",
            all->entries ? (int64_t)((all->out.messages + all->entries / 2) / all->entries) : 0);
     rate(o, "chunkedMessageRate", 0);

@@ -6,6 +6,8 @@
 
 void session_forget_consumer(struct session *s, struct handle *h);
 void session_answered(struct topic_consumer *c, struct consumer_ask *a);
+void session_reported(struct session *s, const struct topic_consumer *c,
+                      const struct consumer_ask *a);
 void session_deliver(struct topic_consumer *c, struct delivery *d);
 
 #endif

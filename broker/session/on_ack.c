@@ -268,7 +268,9 @@ static void answer(struct session *s, struct handle *h, const struct consumer_as
 
     if (!a->wanted)
         return;
-    if (ack)
+    if (a->kind == ASK_REPORT)
+        session_reported(s, a->consumer, a);
+    else if (ack)
         reply_ack(s, h->id, a->request, a->err, err_text(a->err));
     else if (a->err)
         reply_error(s, a->request, reply_code_open(a->err), err_text(a->err));

@@ -82,12 +82,6 @@ enum err on_refused(struct session *s, const struct command *command)
     case TYPE(WATCH_TOPIC_LIST_CLOSE):
         refuse_with_error(s, c->watchtopiclistclose->request_id, "there is no such watcher");
         break;
-    case TYPE(CONSUMER_STATS):
-        ANSWER(s, c->consumerstats->request_id, CommandConsumerStatsResponse,
-               COMMAND_CONSUMER_STATS_RESPONSE, CONSUMER_STATS_RESPONSE, consumerstatsresponse,
-               error_code, error_message,
-               (char *)(uintptr_t) "statistics of consumers are not supported yet");
-        break;
     case TYPE(GET_SCHEMA):
         ANSWER(s, c->getschema->request_id, CommandGetSchemaResponse, COMMAND_GET_SCHEMA_RESPONSE,
                GET_SCHEMA_RESPONSE, getschemaresponse, error_code, error_message, SCHEMAS);

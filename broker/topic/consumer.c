@@ -11,6 +11,14 @@ static const struct topic_consumer_front *front_of(const struct topic_consumer *
     return container_of(c->guest.front_ops, const struct topic_consumer_front, guest);
 }
 
+const char *consumer_type_name(enum consumer_type type)
+{
+    static const char *const names[] = {
+        [CONSUMER_EXCLUSIVE] = "Exclusive", [CONSUMER_SHARED] = "Shared"};
+
+    return names[type];
+}
+
 /* ---- answers ---- */
 
 static void on_answered(struct task *t)
@@ -167,6 +175,33 @@ static void last_id(struct topic_consumer *c, struct consumer_ask *a)
     managed_ledger_read(ml, &a->read);
 }
 
+/* ---- what is known of it ---- */
+
+void topic_consumer_report(const struct topic_consumer *c, struct consumer_report *out)
+{
+    const struct consuming *all = &c->consuming;
+    const bool shared = c->subscription->feed.type == CONSUMER_SHARED;
+
+    *out = (struct consumer_report){
+        .out_rate = all->out.message_rate,
+        .out_byte_rate = all->out.byte_rate,
+        .again_rate = all->again.message_rate,
+        .acked_rate = all->acked.message_rate,
+        .permits = shared ? c->shared.permits : c->subscription->feed.exclusive.permits,
+        .unacked = shared ? c->shared.unacked : 0,
+        .backlog = cursor_backlog(c->subscription->cursor),
+        .blocked = shared && c->shared.blocked,
+    };
+    guest_since(&c->guest, out->since);
+}
+
+static void report(struct topic_consumer *c, struct consumer_ask *a)
+{
+    a->report = mem_alloc(sizeof(*a->report));
+    topic_consumer_report(c, a->report);
+    topic_consumer_answer(a, ERR_OK);
+}
+
 /* ---- asks ---- */
 
 static void take(struct topic_consumer *c, struct consumer_ask *a)
@@ -189,6 +224,9 @@ static void take(struct topic_consumer *c, struct consumer_ask *a)
         break;
     case ASK_LAST_ID:
         last_id(c, a);
+        break;
+    case ASK_REPORT:
+        report(c, a);
         break;
     }
 }
@@ -217,6 +255,7 @@ void topic_consumer_ask(struct topic_consumer *c, struct consumer_ask *a)
 void topic_consumer_ask_drop(struct consumer_ask **a)
 {
     mem_free((*a)->parts);
+    mem_free((*a)->report);
     mem_free(*a);
     *a = NULL;
 }
@@ -305,14 +344,6 @@ void topic_consumer_delivered(struct topic_consumer *c, struct delivery *d)
         delivery_item_drop(&d->item[i]);
     d->task.run = on_delivered;
     loop_post(guest_back_loop(&c->guest), &d->task);
-}
-
-int64_t topic_consumer_permits(const struct topic_consumer *c)
-{
-    if (!c->subscription)
-        return 0;
-    return c->subscription->feed.type == CONSUMER_SHARED ? c->shared.permits
-                                                         : c->subscription->feed.exclusive.permits;
 }
 
 /* ---- the end of a terminated topic ---- */

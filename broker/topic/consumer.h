@@ -32,6 +32,7 @@ struct subscription;
 struct topic_consumer;
 
 enum consumer_type { CONSUMER_EXCLUSIVE, CONSUMER_SHARED };
+const char *consumer_type_name(enum consumer_type type); /* as Pulsar calls it */
 
 /* One entry as it goes to a client: from 0x0e01. */
 struct delivery_item {
@@ -69,6 +70,14 @@ enum consumer_ask_kind {
     ASK_REDELIVER,   /* at[0..n) of a Shared one; n 0: everything not acknowledged; epoch */
     ASK_UNSUBSCRIBE, /* force: other consumers are sent away, else it is busy */
     ASK_LAST_ID,     /* the topic's last message: answer in last, mark_delete */
+    ASK_REPORT,      /* what is known of it: answer in *report */
+};
+
+struct consumer_report {
+    double out_rate, out_byte_rate, again_rate, acked_rate; /* messages and bytes a second */
+    int64_t permits, unacked, backlog;                      /* backlog: of its subscription */
+    bool blocked;                                           /* by what it has not acknowledged */
+    char since[GUEST_SINCE_TEXT];
 };
 
 struct consumer_ask {
@@ -82,7 +91,8 @@ struct consumer_ask {
 
     enum err err; /* the outcome, as the next */
     struct position last, mark_delete;
-    int32_t batch_index; /* -1: the last message is in no batch */
+    int32_t batch_index;            /* -1: the last message is in no batch */
+    struct consumer_report *report; /* the ask's */
 
     struct task task; /* private, as the next: there and back */
     struct topic_consumer *consumer;
@@ -133,7 +143,8 @@ void topic_consumer_reached_end(struct topic_consumer *c); /* again is fine */
 struct delivery *delivery_new(unsigned room);              /* gives; empty */
 struct delivery *delivery_grow(struct delivery *d, unsigned room);
 void delivery_item_drop(struct delivery_item *item);
-int64_t topic_consumer_permits(const struct topic_consumer *c); /* 0 when it is out */
+/* Of one that is in. */
+void topic_consumer_report(const struct topic_consumer *c, struct consumer_report *out);
 void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d);
 void topic_consumer_answer(struct consumer_ask *a, enum err err); /* takes it */
 
