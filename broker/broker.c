@@ -80,10 +80,16 @@ static size_t a_share(const struct broker *b, int64_t all_mb)
     return mb(all_mb) / b->loops->n;
 }
 
+/* Of all that publishes may take, a loop's topics have a quarter with the bookies at a time. */
+static size_t publish_budget(const struct broker_conf *conf)
+{
+    return mb(conf->publish_buffer_mb) / 4;
+}
+
 /* One managed ledger may take half of what its loop may, and never less than two messages. */
 static size_t pending_bytes(const struct broker_conf *conf)
 {
-    size_t half = mb(conf->publish_buffer_mb) / 2;
+    size_t half = publish_budget(conf) / 2;
     size_t least = 2 * ((size_t)conf->max_message_size + FRAME_PADDING);
 
     return half > least ? half : least;
@@ -154,7 +160,7 @@ static void seat_open(void *ctx)
         .metrics = &b->metrics,
         .conf = b->conf,
         .instance = b->instance + s->index,
-        .publish_budget = mb(b->conf->publish_buffer_mb),
+        .publish_budget = publish_budget(b->conf),
         .delivery_budget = mb(b->conf->reads_mb),
     });
     s->sessions = sessions_new(&(struct sessions_env){

@@ -142,7 +142,7 @@ static void on_leave(struct loop_guest *g)
 
 static bool may_read(const struct conn *c)
 {
-    return c->state == OPEN && c->handler && c->pauses == 0 && !c->choked;
+    return c->state == OPEN && c->handler && c->pauses == 0 && (!c->choked || c->conf.reads_on);
 }
 
 static void listen_to(struct conn *c, bool want)

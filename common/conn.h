@@ -12,7 +12,8 @@
  * Limits:  conf.frame_max: a longer frame closes the connection with ERR_TOO_BIG.
  *          conf.write_high: past it reading stops until the queue is below half of it,
  *          so that a peer who does not read cannot make us hold more (it still may be
- *          sent more: conn_waiting() tells the sender).
+ *          sent more: conn_waiting() tells the sender).  With conf.reads_on reading goes on,
+ *          and what is sent is its owner's to bound.
  */
 #ifndef COMMON_CONN_H
 #define COMMON_CONN_H
@@ -31,6 +32,7 @@ struct tls; /* common/tls.h */
 struct conn_conf {
     size_t frame_max;         /* bytes of one frame, its length field not counted */
     size_t write_high;        /* bytes */
+    bool reads_on;            /* past it too */
     struct tls *tls;          /* NULL: plain; outlives the conn */
     const char *tls_name;     /* dialling: the name the certificate must carry; NULL: not checked */
     uint64_t dial_timeout_us; /* 0: 10 s */

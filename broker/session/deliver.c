@@ -28,7 +28,9 @@ static void write_out(struct session *s, const struct handle *h, struct delivery
 {
     for (unsigned i = 0; i < d->n; i++) {
         struct delivery_item *item = &d->item[i];
-        conn_send(s->conn, front_of(h, d, item));
+        struct slice front = front_of(h, d, item);
+        unsent_put(&s->unsent, front.len + item->magic.len + item->body.len);
+        conn_send(s->conn, front);
         if (item->magic.len > 0)
             conn_send(s->conn, item->magic);
         conn_send(s->conn, item->body);

@@ -1,7 +1,10 @@
 /* PRODUCER, CLOSE_PRODUCER, and what the topic says of a producer. */
+#include <string.h>
+
 #include "broker/broker.h"
 #include "broker/policy/topic_facts.h"
 #include "broker/session/checks.h"
+#include "broker/session/put_off.h"
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
 
@@ -26,7 +29,7 @@ static void producer_free(struct session_producer *p)
 
 /* ---- what the topic says ---- */
 
-static void reply_producer_success(struct session_producer *p, uint64_t request, bool ready)
+void session_producer_success(struct session_producer *p, uint64_t request, bool ready)
 {
     Pulsar__Proto__CommandProducerSuccess ok = PULSAR__PROTO__COMMAND_PRODUCER_SUCCESS__INIT;
 
@@ -58,7 +61,7 @@ static void on_opened(struct guest *g, enum err err, const char *why)
     }
     if (!p->guest.queued)
         h->state = HANDLE_READY;
-    reply_producer_success(p, h->open_request, !p->guest.queued);
+    session_producer_success(p, h->open_request, !p->guest.queued);
 }
 
 static void on_admitted(struct topic_producer *tp)
@@ -69,10 +72,10 @@ static void on_admitted(struct topic_producer *tp)
     if (h->state != HANDLE_OPENING)
         return;
     h->state = HANDLE_READY;
-    reply_producer_success(p, h->open_request, true);
+    session_producer_success(p, h->open_request, true);
 }
 
-static void reply_gone(struct handle *h)
+void session_producer_gone(struct handle *h)
 {
     Pulsar__Proto__CommandCloseProducer gone = PULSAR__PROTO__COMMAND_CLOSE_PRODUCER__INIT;
 
@@ -82,27 +85,49 @@ static void reply_gone(struct handle *h)
     session_send(h->session, &base);
 }
 
+static void refuse_open(struct handle *h, enum err err, const char *why)
+{
+    reply_error(h->session, h->open_request, reply_code_open(err), why);
+    handle_remove(&h->session->producers, h);
+    guest_close(h->guest);
+}
+
 static void on_go(struct guest *g)
 {
     struct session_producer *p = of_guest(g);
     struct handle *h = &p->handle;
 
-    if (h->state == HANDLE_OPENING) { /* it waits for the topic, in vain */
-        reply_error(h->session, h->open_request, reply_code_open(p->guest.gone.err),
-                    p->guest.gone.why);
-        handle_remove(&h->session->producers, h);
+    switch (h->state) {
+    case HANDLE_OPENING: /* it waits for the topic, in vain */
+        refuse_open(h, p->guest.gone.err, p->guest.gone.why);
+        break;
+    case HANDLE_RETURNING:
+        put_off_forget(p);
+        refuse_open(h, ERR_NOT_READY, "the topic is being unloaded");
+        break;
+    case HANDLE_READY:
+    case HANDLE_PUT_OFF:
+        h->state = HANDLE_SENT_AWAY;
+        session_producer_gone(h);
         guest_close(g);
+        break;
+    case HANDLE_TOLD: /* that was said */
+        put_off_give_up(p);
+        break;
+    case HANDLE_LEAVING:
+    case HANDLE_SENT_AWAY:
+        break;
     }
-    if (h->state != HANDLE_READY)
-        return;
-    h->state = HANDLE_SENT_AWAY;
-    reply_gone(h);
-    guest_close(g);
 }
 
 static void on_check(struct guest *g)
 {
-    handle_check(&of_guest(g)->handle);
+    struct session_producer *p = of_guest(g);
+
+    if (p->handle.state == HANDLE_TOLD)
+        put_off_give_up(p);
+    else
+        handle_check(&p->handle);
 }
 
 static void on_ended(struct guest *g)
@@ -200,6 +225,7 @@ static void open_producer(struct session *s, const Pulsar__Proto__CommandProduce
         .metadata = &p->handle.metadata,
     };
     receipts_init(&p->receipts, session_sent);
+    list_init(&p->turn);
     handle_add(s, &s->producers, &p->handle);
     topic_producer_open(&p->guest);
 }
@@ -211,11 +237,32 @@ static void forget(struct session *s, struct handle *h)
     struct session_producer *p = of_handle(h);
 
     handle_remove(&s->producers, h);
+    put_off_forget(p);
     guest_close(h->guest);
     if (h->ended) {
         s->handles--;
         producer_free(p);
     }
+}
+
+/* The one that was told that there is no room, and nobody else. */
+static bool comes_back(const struct session_producer *old, const Pulsar__Proto__CommandProducer *p,
+                       const struct topic_name *name)
+{
+    return old->handle.state == HANDLE_TOLD && strcmp(old->handle.topic, name->full) == 0 &&
+           old->guest.mode == mode_of(p) &&
+           (!p->producer_name || !*p->producer_name ||
+            strcmp(old->guest.name, p->producer_name) == 0);
+}
+
+/* `name` NULL: it may not. */
+static void open_anew(struct session *s, struct handle *old,
+                      const Pulsar__Proto__CommandProducer *p, const struct topic_name *name)
+{
+    if (old)
+        forget(s, old);
+    if (name)
+        open_producer(s, p, name);
 }
 
 enum err on_producer(struct session *s, const struct command *c)
@@ -225,24 +272,24 @@ enum err on_producer(struct session *s, const struct command *c)
     struct topic_name name;
     const char *why;
 
-    if (old && old->state == HANDLE_OPENING) {
+    if (old && (old->state == HANDLE_OPENING || old->state == HANDLE_RETURNING)) {
         reply_error(s, p->request_id, reply_code_open(ERR_NOT_READY),
                     "this producer is being created");
         return ERR_OK;
     }
     if (old && old->state == HANDLE_READY && p->epoch <= of_handle(old)->epoch) {
-        reply_producer_success(of_handle(old), p->request_id, true);
+        session_producer_success(of_handle(old), p->request_id, true);
         return ERR_OK;
     }
-    if (old)
-        forget(s, old);
     enum err err = check(s, p, &name, &why);
-    if (err) {
+    if (!err && old && comes_back(of_handle(old), p, &name))
+        put_off_return(of_handle(old), p->request_id, p->epoch);
+    else
+        open_anew(s, old, p, err ? NULL : &name);
+    if (err)
         reply_error(s, p->request_id, reply_code_open(err), why);
-        return ERR_OK;
-    }
-    open_producer(s, p, &name);
-    topic_name_drop(&name);
+    else
+        topic_name_drop(&name);
     return ERR_OK;
 }
 
@@ -259,7 +306,7 @@ enum err on_close_producer(struct session *s, const struct command *c)
         reply_success(s, close->request_id);
         return ERR_OK;
     }
-    if (h->state == HANDLE_OPENING)
+    if (h->state == HANDLE_OPENING || h->state == HANDLE_RETURNING)
         reply_error(s, h->open_request, reply_code_open(ERR_NOT_READY),
                     "closed before it was created");
     h->answer_close = true; /* once what it published is stored */

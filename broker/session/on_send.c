@@ -1,6 +1,7 @@
 /* SEND: from the frame to the topic, and back as a receipt. */
 #include "broker/broker.h"
 #include "broker/metrics.h"
+#include "broker/session/put_off.h"
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
 #include "broker/topic/slow_publish.h"
@@ -80,27 +81,6 @@ static void reply_send_error(struct session *s, uint64_t producer, const struct 
     session_send(s, &base);
 }
 
-/* ---- how much of one connection is under way ---- */
-
-static void charge(struct session *s, size_t bytes)
-{
-    s->publishing += bytes;
-    if (s->publishing > s->home->publish_cap && !s->paused && s->conn) {
-        s->paused = true;
-        conn_pause(s->conn);
-    }
-}
-
-static void discharge(struct session *s, size_t bytes)
-{
-    s->publishing -= bytes;
-    if (s->paused && s->publishing <= s->home->publish_cap / 2) {
-        s->paused = false;
-        if (s->conn)
-            conn_resume(s->conn);
-    }
-}
-
 /* ---- back from the topic ---- */
 
 static void tell_if_slow(const struct session_producer *p, const struct sending *m)
@@ -129,7 +109,7 @@ void session_sent(struct receipts *q, struct receipt *r)
     else if (m->why)
         reply_send_error(s, p->handle.id, m);
     tell_if_slow(p, m);
-    discharge(s, m->publish.bytes);
+    put_off_discharge(p, m->publish.bytes);
     sending_free(s->home, m);
 }
 
@@ -184,6 +164,11 @@ static void fill(struct ml_add *add, const struct command *c, uint32_t crc)
     add->crc = crc32c_combine(crc32c(magic, sizeof(magic)), crc, f->checked.len);
 }
 
+static size_t charge_of(const struct command *c)
+{
+    return c->bytes.len + sizeof(struct sending);
+}
+
 static enum err send_on(struct session_producer *p, const struct command *c)
 {
     const Pulsar__Proto__CommandSend *send = c->base->send;
@@ -194,14 +179,14 @@ static enum err send_on(struct session_producer *p, const struct command *c)
 
     m->sequence = send->sequence_id;
     m->highest = send->highest_sequence_id;
-    m->publish.bytes = c->bytes.len + sizeof(*m);
+    m->publish.bytes = charge_of(c);
     enum err err = check(s, send, &c->frame, crc, m);
     if (!err && message_peek(c->frame.metadata, &peek)) {
         sending_free(s->home, m);
         return ERR_MALFORMED;
     }
     receipts_add(&p->receipts, &m->receipt);
-    charge(s, m->publish.bytes);
+    put_off_charge(p, m->publish.bytes);
     if (err) {
         receipts_done(&p->receipts, &m->receipt);
         return ERR_OK;
@@ -218,7 +203,8 @@ enum err on_send(struct session *s, const struct command *c)
 
     if (!h || h->state == HANDLE_OPENING || c->frame.body.len == 0)
         return ERR_MALFORMED;
-    if (h->state == HANDLE_SENT_AWAY)
-        return ERR_OK; /* it was under way when we closed the producer: it will be sent again */
-    return send_on(container_of(h, struct session_producer, handle), c);
+    struct session_producer *p = container_of(h, struct session_producer, handle);
+    if (h->state != HANDLE_READY || !put_off_takes(p, charge_of(c)))
+        return ERR_OK; /* we close the producer, or have: it will be sent again */
+    return send_on(p, c);
 }

@@ -73,10 +73,24 @@ void session_finish(struct session *s)
     end(s);
 }
 
+static bool does_not_read(struct session *s)
+{
+    return unsent_answers(&s->unsent, conn_waiting(s->conn)) > ANSWERS_MAX;
+}
+
 void session_send(struct session *s, const Pulsar__Proto__BaseCommand *c)
 {
-    if (s->conn)
-        conn_send(s->conn, command_frame(c));
+    struct slice frame;
+
+    if (!s->conn)
+        return;
+    frame = command_frame(c);
+    unsent_put_answer(&s->unsent, frame.len);
+    conn_send(s->conn, frame);
+    if (!s->ends_soon && does_not_read(s)) {
+        s->ends_soon = true;
+        loop_after(session_env(s)->home, &s->tick, 0); /* our callers may still need it */
+    }
 }
 
 /* ---- frames ---- */
@@ -137,31 +151,40 @@ static uint64_t tick_us(const struct session *s)
     return (uint64_t)session_env(s)->conf->keep_alive_seconds * 1000000;
 }
 
-/* While we do not read it, or it does not read us, only bytes that leave are a sign of life. */
+/* A frame is a sign of life.  While bytes wait here its kernel has no room: that they leave is
+ * one too, for our PING is behind them; and that none does is the opposite, whatever it sends. */
 static bool is_silent(const struct session *s)
 {
-    if (s->paused)
-        return false;
-    if (conn_waiting(s->conn) > WRITE_HIGH / 2)
-        return conn_waiting(s->conn) == s->unsent;
+    const bool leaves = unsent_left(&s->unsent, conn_waiting(s->conn)) > s->left_then;
+
+    if (s->waiting_then > 0)
+        return !leaves;
     return s->pinged_at && s->heard_at < s->pinged_at;
 }
 
 static void on_tick(struct timer *t)
 {
     struct session *s = container_of(t, struct session, tick);
+    size_t waiting;
 
     if (s->state == SESSION_NEW) {
         session_fail(s, ERR_TIMEOUT, "no CONNECT");
+        return;
+    }
+    if (s->ends_soon) {
+        session_fail(s, ERR_TOO_BIG, "answers that it does not read");
         return;
     }
     if (is_silent(s)) {
         session_fail(s, ERR_TIMEOUT, "keep-alive");
         return;
     }
+    waiting =
+        conn_waiting(s->conn); /* without our own ping, which leaves at the end of the round */
     s->pinged_at = loop_now(session_env(s)->home);
     reply_ping(s);
-    s->unsent = conn_waiting(s->conn); /* our own ping must not look like bytes that moved */
+    s->waiting_then = waiting;
+    s->left_then = unsent_left(&s->unsent, conn_waiting(s->conn));
     loop_after(session_env(s)->home, &s->tick, tick_us(s));
 }
 
@@ -171,6 +194,7 @@ void session_accepted(struct sessions *home, int fd)
     struct conn_conf conf = {
         .frame_max = (size_t)home->env.conf->max_message_size + FRAME_PADDING,
         .write_high = WRITE_HIGH,
+        .reads_on = true,
     };
 
     s->home = home;

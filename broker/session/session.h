@@ -10,10 +10,10 @@
  *
  * Memory:  a command and its strings live in the loop's arena until its handler returns.
  * Threads: the session's loop.
- * Limits:  PUBLISHES: past publish_cap bytes under way of this connection it is not read until
- *          half of them are stored.  That is the last resort: it also stops its acks.  A single
- *          producer is held back much earlier, by itself (topic/producer.h).
- *          HANDLES_MAX producers and consumers; an arena of ARENA_MAX a command.
+ * Limits:  A connection is always read.  A producer that sends more than there is room for is put
+ *          off (put_off.h).  Deliveries stop past WRITE_HIGH bytes that have not left, and past
+ *          ANSWERS_MAX of answers among them the connection is closed: its client asks and does
+ *          not read.  HANDLES_MAX producers and consumers; an arena of ARENA_MAX a command.
  */
 #ifndef BROKER_SESSION_SESSION_H
 #define BROKER_SESSION_SESSION_H
@@ -23,6 +23,7 @@
 #include "broker/managed_ledger/pairs.h"
 #include "broker/session/receipts.h"
 #include "broker/session/sessions.h"
+#include "broker/session/unsent.h"
 #include "broker/topic/consumer.h"
 #include "broker/topic/producer.h"
 #include "common/arena.h"
@@ -30,7 +31,8 @@
 #include "proto/command.h"
 #include "proto/frame.h"
 
-enum { HANDLES_MAX = 65536, ARENA_MAX = 16 * 1024 * 1024, WRITE_HIGH = 4 * 1024 * 1024 };
+enum { HANDLES_MAX = 65536, ARENA_MAX = 16 * 1024 * 1024 };
+enum { WRITE_HIGH = 4 * 1024 * 1024, ANSWERS_MAX = 16 * 1024 * 1024 };
 enum { PROTOCOL_VERSION = 21 };
 
 enum session_state { SESSION_NEW, SESSION_READY, SESSION_ENDED };
@@ -54,8 +56,12 @@ struct sessions {
     unsigned pooled;
     unsigned lookups;
     uint64_t next_id;
-    size_t publish_cap;
     uint64_t slow_us; /* a publish that takes longer is logged; 0: none is */
+
+    size_t publish_max;               /* put_off.h, as the next */
+    struct list_node told, returning; /* session_producer.turn */
+    struct timer look;
+
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -64,9 +70,12 @@ struct sessions {
 enum handle_state {
     HANDLE_OPENING,
     HANDLE_READY,
-    HANDLE_LEAVING,  /* no longer under its id: the client closed it, or opening failed */
-    HANDLE_SENT_AWAY /* the topic closed it: stays under its id, so that what was under way from
-                        the client can be told from nonsense */
+    HANDLE_LEAVING,   /* no longer under its id: the client closed it, or opening failed */
+    HANDLE_SENT_AWAY, /* the topic closed it: stays under its id, so that what was under way from
+                         the client can be told from nonsense */
+    HANDLE_PUT_OFF,   /* a producer for which there is no room (put_off.h), as the next */
+    HANDLE_TOLD,
+    HANDLE_RETURNING
 };
 
 /* What a producer and a consumer have in common. */
@@ -91,6 +100,10 @@ struct session_producer {
     uint64_t epoch;
     char *initial; /* subscription, or NULL */
     struct receipts receipts;
+    size_t accepted;       /* bytes of what waits for its receipt */
+    struct list_node turn; /* in sessions.told or .returning, until until_us */
+    uint64_t until_us;
+    bool was_put_off; /* and said so in the log */
 };
 
 struct session_consumer {
@@ -111,14 +124,16 @@ struct session {
 
     struct timer tick; /* keep-alive */
     uint64_t heard_at, pinged_at;
-    size_t unsent; /* at the last tick */
+    struct unsent unsent;
+    bool ends_soon;      /* the tick is moved to now: it does not read what it asks for */
+    size_t waiting_then; /* bytes, at the last tick */
+    uint64_t left_then;  /* bytes that had left by then */
     struct timer check_due;
     struct list_node checking; /* handle.checking: others ask whether we live */
 
     struct handle *producers, *consumers; /* by id */
     unsigned handles;
     size_t publishing;
-    bool paused;
     bool hears_end;               /* its client knows REACHED_END_OF_TOPIC */
     struct list_node undelivered; /* deliveries that the connection has not taken */
 };
@@ -152,6 +167,10 @@ bool handle_ended(struct handle *h);
 void handle_check(struct handle *h);     /* is the connection alive? */
 void session_checked(struct session *s); /* it is: a frame came */
 void session_check_init(struct session *s);
+
+/* ---- on_producer.c: what its client is told ---- */
+void session_producer_success(struct session_producer *p, uint64_t request, bool ready);
+void session_producer_gone(struct handle *h);
 
 /* ---- on_producer.c, on_consumer.c: the connection is gone ---- */
 void session_producers_leave(struct session *s);

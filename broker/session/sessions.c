@@ -3,16 +3,8 @@
 #include <unistd.h>
 
 #include "broker/broker.h"
+#include "broker/session/put_off.h"
 #include "broker/session/session.h"
-
-/* A quarter of what a loop's publishes may take, and never less than two of the largest. */
-static size_t publish_cap(const struct broker_conf *conf)
-{
-    size_t share = (size_t)conf->publish_buffer_mb * (1024 * 1024 / 4);
-    size_t least = 2 * ((size_t)conf->max_message_size + FRAME_PADDING);
-
-    return share > least ? share : least;
-}
 
 struct sessions *sessions_new(const struct sessions_env *env)
 {
@@ -20,7 +12,7 @@ struct sessions *sessions_new(const struct sessions_env *env)
 
     s->env = *env;
     s->arena = arena_new(ARENA_MAX);
-    s->publish_cap = publish_cap(env->conf);
+    put_off_init(s, env->conf);
     s->slow_us = (uint64_t)env->conf->slow_publish_ms * 1000;
     list_init(&s->all);
     return s;
@@ -51,6 +43,7 @@ void sessions_drop(struct sessions **s)
 {
     if (!*s)
         return;
+    put_off_end(*s);
     sending_pool_drop(*s);
     arena_drop(&(*s)->arena);
     mem_free(*s);

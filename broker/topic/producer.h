@@ -6,7 +6,7 @@
  *   - conf max_pending_publishes of this producer are with the managed ledger,
  *   - the loop's publish budget is used up, or
  *   - the managed ledger takes no more (bookies are missing: it waits without an error).
- * The session bounds how much one connection may have under way at all.
+ * The session bounds how much a producer may have under way at all (session/put_off.h).
  *
  * Once a publish was refused, all later ones are: a producer that was told to go stores
  * nothing more, so what its client sends again after coming back is in order.

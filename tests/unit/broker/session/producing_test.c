@@ -1,9 +1,7 @@
 /* Producers as their clients see them.  Raw frames over a socket, in front of a
  * real bookie. */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/mem.h"
 #include "proto/message.h"
@@ -217,47 +215,6 @@ START_TEST(a_fenced_topic_lets_its_clients_go_and_is_loaded_anew)
 }
 END_TEST
 
-enum { LARGE = 512 * 1024, MANY = 60 };
-
-static void *send_large_ones(void *arg)
-{
-    struct raw *to = arg;
-    char *text = mem_alloc(LARGE + 1);
-
-    memset(text, 'x', LARGE);
-    for (uint64_t i = 0; i < MANY; i++)
-        raw_send(to, 1, i, text);
-    mem_free(text);
-    return NULL;
-}
-
-/* More than the loop's budget, and more than one connection may have under way: it waits in the
- * client's socket, and everyone else goes on. */
-START_TEST(what_waits_is_bounded)
-{
-    pthread_t sender;
-
-    begin_with("maxMessagePublishBufferSizeInMB=1");
-    raw_producer_ready(r, 1, TOPIC);
-    inn_stop_bookie(inn);
-    ck_assert_int_eq(pthread_create(&sender, NULL, send_large_ones, r), 0);
-    while (inn_metric(inn, "lgm_publish_pending_bytes") < LARGE)
-        usleep(10000);
-    ck_assert_int_le(inn_metric(inn, "lgm_publish_pending_bytes"), 1024 * 1024);
-    struct raw *n = another();
-    raw_lookup(n, 1, TOPIC);
-    raw_expect(n, RAW_TYPE(LOOKUP_RESPONSE));
-    raw_producer(n, 1, 2, TOPIC, NULL);
-    raw_expect(n, RAW_TYPE(PRODUCER_SUCCESS));
-    raw_drop(&n);
-    inn_start_bookie(inn);
-    for (uint64_t i = 0; i < MANY; i++)
-        raw_receipt(r, 1, i);
-    ck_assert_int_eq(pthread_join(sender, NULL), 0);
-    finish();
-}
-END_TEST
-
 START_TEST(a_stop_does_not_wait_for_missing_bookies)
 {
     begin();
@@ -289,7 +246,6 @@ int main(void)
                          SUITE_CASE(a_name_is_free_when_its_connection_is_dead),
                          SUITE_CASE(publishes_wait_for_a_bookie_without_an_error),
                          SUITE_CASE(a_fenced_topic_lets_its_clients_go_and_is_loaded_anew),
-                         SUITE_CASE(what_waits_is_bounded),
                          SUITE_CASE(a_stop_does_not_wait_for_missing_bookies),
                          {0},
                      });
