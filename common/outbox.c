@@ -7,6 +7,8 @@
 
 #define SMALLEST_ROOM 16
 #define KEPT_ROOM     256 /* a burst leaves no larger ring behind */
+#define SMALL         ((size_t)512)
+#define GATHERED      ((size_t)16 << 10)
 
 static struct slice *nth(const struct outbox *o, size_t i)
 {
@@ -25,17 +27,45 @@ static void grow(struct outbox *o)
     o->room = room;
 }
 
+static void push(struct outbox *o, struct slice s)
+{
+    if (o->n == o->room)
+        grow(o);
+    *nth(o, o->n++) = s;
+}
+
+/* Small ones stand in one slab, so that they are one piece for the kernel, and theirs go back at
+ * once: a count and an iovec cost more than to copy them. */
+static void gather(struct outbox *o, struct view v)
+{
+    if (o->gathering && slab_size(o->gathering) - o->gathered < v.len)
+        slab_drop(&o->gathering);
+    if (!o->gathering) {
+        o->gathering = slab_new(GATHERED);
+        o->gathered = 0;
+    }
+    uint8_t *at = slab_bytes(o->gathering) + o->gathered;
+    struct slice *last = o->n > 0 ? nth(o, o->n - 1) : NULL;
+
+    memcpy(at, v.base, v.len);
+    if (last && last->slab == o->gathering && last->base + last->len == at)
+        last->len += v.len;
+    else
+        push(o, slice_of(o->gathering, o->gathered, v.len));
+    o->gathered += v.len;
+}
+
 /* Bytes that nobody counts are copied: they may be gone before they are written. */
 void outbox_put(struct outbox *o, struct slice s)
 {
-    if (s.len == 0) {
-        slice_drop(&s);
+    o->bytes += s.len;
+    if (s.len > SMALL) {
+        push(o, s.slab ? s : slice_copy(s.base, s.len));
         return;
     }
-    if (o->n == o->room)
-        grow(o);
-    *nth(o, o->n++) = s.slab ? s : slice_copy(s.base, s.len);
-    o->bytes += s.len;
+    if (s.len > 0)
+        gather(o, slice_view(s));
+    slice_drop(&s);
 }
 
 int outbox_iov(const struct outbox *o, struct iovec *iov, int max)
@@ -74,7 +104,10 @@ void outbox_sent(struct outbox *o, size_t n)
         nth(o, 0)->base += n;
         nth(o, 0)->len -= n;
     }
-    if (o->n == 0 && o->room > KEPT_ROOM)
+    if (o->n > 0)
+        return;
+    slab_drop(&o->gathering); /* who has nothing to say keeps no memory */
+    if (o->room > KEPT_ROOM)
         outbox_drop(o);
 }
 
@@ -82,6 +115,7 @@ void outbox_drop(struct outbox *o)
 {
     for (size_t i = 0; i < o->n; i++)
         slice_drop(nth(o, i));
+    slab_drop(&o->gathering);
     mem_free(o->at);
     *o = (struct outbox){0};
 }

@@ -1,5 +1,7 @@
 /* outbox.h - slices in the order in which they must leave a socket.
  *
+ * Small ones are gathered into one piece; the others leave from where they lie.
+ *
  * Memory:  holds what was put in until outbox_sent() has passed it.
  */
 #ifndef COMMON_OUTBOX_H
@@ -14,6 +16,8 @@ struct outbox {
     struct slice *at; /* a ring of `room`, a power of two */
     size_t first, n, room;
     size_t bytes;
+    struct slab *gathering; /* the slab for small ones, used so far; NULL: none */
+    size_t gathered;
 };
 
 void outbox_put(struct outbox *o, struct slice s);                  /* takes; empty ones vanish */
