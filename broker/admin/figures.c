@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "broker/admin/figures_words.h"
+#include "broker/admin/properties.h"
 #include "broker/topic/explain.h"
 #include "broker/topic/producer.h"
 #include "broker/topic/subscription.h"
@@ -103,7 +104,7 @@ static json_object *subscription(struct walk *w, const struct cursor *c)
     flag(o, "isReplicated", false);
     flag(o, "allowOutOfOrderDelivery", false);
     json_object_object_add(o, "consumersAfterMarkDeletePosition", json_object_new_object());
-    json_object_object_add(o, "subscriptionProperties", figures_pairs(cursor_properties(c)));
+    json_object_object_add(o, "subscriptionProperties", properties_shown(cursor_properties(c)));
     if (cursor_backlog(c) && bytes > w->backlog_bytes)
         w->backlog_bytes = bytes;
     return o;

@@ -13,7 +13,6 @@
 
 #include "broker/topic/topic.h"
 
-struct pairs;
 struct topic_consumer;
 
 json_object *figures_stats(const struct topic *t);    /* TopicStats */
@@ -21,7 +20,6 @@ json_object *figures_internal(const struct topic *t); /* PersistentTopicInternal
 
 json_object *figures_publisher(const struct topic_producer *p);
 json_object *figures_consumer(const struct topic_consumer *c);
-json_object *figures_pairs(const struct pairs *p); /* NULL: none */
 
 /* Of two that are figures: numbers are added, objects too, the rest is that of `into`. */
 void figures_add(json_object *into, json_object *other);

@@ -4,7 +4,7 @@
 #include "broker/topic/producer.h"
 #include "broker/topic/subscription.h"
 
-json_object *figures_pairs(const struct pairs *p)
+static json_object *words(const struct pairs *p)
 {
     json_object *o = json_object_new_object();
 
@@ -21,7 +21,7 @@ static void add_guest(json_object *o, const struct guest *g)
     text(o, "address", g->who ? g->who->address : "");
     text(o, "clientVersion", g->who ? g->who->client : "");
     text(o, "connectedSince", since);
-    json_object_object_add(o, "metadata", figures_pairs(g->metadata));
+    json_object_object_add(o, "metadata", words(g->metadata));
 }
 
 json_object *figures_publisher(const struct topic_producer *p)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "broker/admin/asks.h"
+#include "broker/admin/properties.h"
 #include "broker/admin/subject.h"
 #include "broker/broker.h"
 #include "common/mem.h"
@@ -19,6 +20,8 @@ static int32_t wanted(struct job *j, json_object **properties)
     }
     int64_t number = json_object_is_type(n, json_type_int) ? json_object_get_int64(n) : 0;
     json_object_put(body);
+    if (*properties && !properties_fine(j, *properties))
+        return 0;
     if (number >= 1 && number <= (most ? most : INT32_MAX))
         return (int32_t)number;
     if (number >= 1)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/admin/properties.h"
 #include "broker/admin/subject.h"
 #include "broker/admin/visits.h"
 #include "common/mem.h"
@@ -137,8 +138,12 @@ static bool fill_start(struct job *j, struct visit *v)
         known = strcmp(word, "latest") == 0;
     else if (o)
         known = json_object_is_type(o, json_type_object) && read_id(o, &v->position);
+    json_object *words = word ? NULL : json_object_get(json_object_object_get(o, "properties"));
     json_object_put(o);
-    if (!known)
+    if (known && words)
+        known = properties_read(j, words, &v->properties);
+    json_object_put(words);
+    if (!known && !j->status)
         job_refuse(j, 400, "a position is \"latest\", \"earliest\" or {ledgerId, entryId}");
     return known;
 }
@@ -157,6 +162,7 @@ static void made(struct ml_cursor_call *call, enum err err, struct cursor *c)
 static void at_make(struct visit *v, struct topic *t)
 {
     v->cursor_call.done = made;
+    v->cursor_call.properties = &v->properties;
     visit_stays(v, t);
     managed_ledger_cursor_create(t->ml, v->subscription, v->position, &v->cursor_call);
 }

@@ -1,8 +1,7 @@
 /* Words that users put on a topic; those of a partitioned one are with the number of its
  * partitions. */
-#include <string.h>
-
 #include "broker/admin/asks.h"
+#include "broker/admin/properties.h"
 #include "broker/admin/subject.h"
 #include "broker/admin/visits.h"
 #include "common/mem.h"
@@ -153,29 +152,11 @@ static void change(struct job *j, json_object *o)
     subject_drop(&s);
 }
 
-static bool is_private(const char *key)
-{
-    return strncmp(key, "lgm.", 4) == 0 || strncmp(key, "pulsar.", 7) == 0 ||
-           strcmp(key, "index") == 0;
-}
-
-static bool are_texts(json_object *o)
-{
-    json_object_object_foreach(o, key, value)
-    {
-        if (!json_object_is_type(value, json_type_string) || is_private(key))
-            return false;
-    }
-    return true;
-}
-
 void on_topic_properties_set(struct job *j)
 {
     json_object *o = job_json(j);
 
-    if (!json_object_is_type(o, json_type_object) || !are_texts(o))
-        job_refuse(j, 400, "properties are an object of texts, and not the system's own");
-    else
+    if (!j->status && properties_fine(j, o))
         change(j, o);
     json_object_put(o);
 }
@@ -185,7 +166,7 @@ void on_topic_property_remove(struct job *j)
     const char *key = job_query(j, "key");
     json_object *o = json_object_new_object();
 
-    if (!key || !*key || is_private(key)) {
+    if (!key || !*key || properties_is_private(key)) {
         job_refuse(j, 412, "which property: ?key=");
     } else {
         json_object_object_add(o, key, NULL);

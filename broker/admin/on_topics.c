@@ -4,6 +4,7 @@
 
 #include "broker/admin/asks.h"
 #include "broker/admin/namespace.h"
+#include "broker/admin/properties.h"
 #include "broker/admin/subject.h"
 #include "broker/admin/visits.h"
 #include "common/mem.h"
@@ -62,10 +63,9 @@ static bool read_properties(struct job *j, json_object **out)
     *out = job_json(j);
     if (j->status)
         return false;
-    if (!*out || json_object_is_type(*out, json_type_object))
+    if (!*out || properties_fine(j, *out))
         return true;
     json_object_put(*out);
-    job_refuse(j, 400, "properties are a JSON object");
     return false;
 }
 

@@ -11,6 +11,7 @@ static void free_visit(struct errand *e)
 
     mem_free(v->subscription);
     json_object_put(v->json);
+    pairs_drop(&v->properties);
     mem_free(v->name);
     mem_free(v);
 }

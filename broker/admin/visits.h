@@ -12,6 +12,7 @@
 #include "broker/admin/errand.h"
 #include "broker/admin/jobs.h"
 #include "broker/managed_ledger/cursor.h"
+#include "broker/managed_ledger/pairs.h"
 #include "broker/topic/topic.h"
 
 struct visit {
@@ -20,6 +21,7 @@ struct visit {
     bool force;
     char *subscription;       /* the visit's, as the next */
     json_object *json;        /* what at() found */
+    struct pairs properties;  /* for at() */
     struct position position; /* to or from at() */
     int64_t n;
     enum err failed;

@@ -62,3 +62,8 @@ size_t pairs_bytes(const struct pairs *p)
         bytes += strlen(p->at[i].name) + strlen(p->at[i].value);
     return bytes;
 }
+
+bool pairs_fit(const struct pairs *p)
+{
+    return p->n <= PAIRS_MAX && pairs_bytes(p) <= PAIRS_BYTES_MAX;
+}

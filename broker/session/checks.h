@@ -6,7 +6,6 @@
 #include "metadata/paths.h"
 
 enum { NAME_BYTES_MAX = 1024 }; /* of a topic, subscription, producer or consumer, each */
-enum { PAIRS_MAX = 1024, PAIRS_BYTES_MAX = 64 * 1024 }; /* names and values that one brings */
 
 bool checks_too_long(const char *name); /* NULL is not */
 /* *name is given on ERR_OK. */

@@ -1,6 +1,7 @@
 /* SUBSCRIBE, UNSUBSCRIBE, CLOSE_CONSUMER, and what the topic says of a consumer. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "broker/broker.h"
 #include "broker/session/asks.h"
@@ -24,6 +25,7 @@ static void consumer_free(struct session_consumer *c)
     mem_free(c->name);
     mem_free(c->handle.topic);
     pairs_drop(&c->handle.metadata);
+    pairs_drop(&c->properties);
     mem_free(c);
 }
 
@@ -106,6 +108,15 @@ static const struct topic_consumer_front front = {
 
 #define SUB_TYPE(t) PULSAR__PROTO__COMMAND_SUBSCRIBE__SUB_TYPE__##t
 
+static bool has_internal(const Pulsar__Proto__CommandSubscribe *c)
+{
+    for (size_t i = 0; i < c->n_subscription_properties; i++)
+        if (strncmp(c->subscription_properties[i]->key, PAIRS_INTERNAL,
+                    sizeof(PAIRS_INTERNAL) - 1) == 0)
+            return true;
+    return false;
+}
+
 /* What is not there yet is said so, before anything is made. */
 static const char *refusal(const Pulsar__Proto__CommandSubscribe *c)
 {
@@ -119,8 +130,10 @@ static const char *refusal(const Pulsar__Proto__CommandSubscribe *c)
         return "replicated subscriptions are not supported yet";
     if (c->start_message_rollback_duration_sec > 0)
         return "starting a subscription some time back is not supported yet";
-    if (c->n_subscription_properties > 0)
-        return "properties of subscriptions are not supported yet";
+    if (checks_too_much(c->subscription_properties, c->n_subscription_properties))
+        return "a subscription's properties are 64 KiB and 1,024 words at most";
+    if (has_internal(c))
+        return "properties of that name are the system's own";
     if (checks_too_much(c->metadata, c->n_metadata))
         return "a consumer's metadata is 64 KiB and 1,024 words at most";
     return checks_schema(c->schema);
@@ -199,6 +212,8 @@ static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscri
     k->guest.has_epoch = c->has_consumer_epoch;
     k->guest.epoch = c->consumer_epoch;
     checks_keep(&k->handle.metadata, c->metadata, c->n_metadata);
+    checks_keep(&k->properties, c->subscription_properties, c->n_subscription_properties);
+    k->guest.properties = &k->properties;
     k->guest.guest = (struct guest){
         .front_ops = &front.guest,
         .front = session_env(s)->home,

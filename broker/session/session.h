@@ -110,6 +110,7 @@ struct session_consumer {
     struct handle handle;
     struct topic_consumer guest;
     char *subscription, *name;
+    struct pairs properties; /* of the subscription, if it makes one */
 };
 
 struct session {

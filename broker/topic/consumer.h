@@ -120,8 +120,9 @@ struct topic_consumer {
     const char *name;
     enum consumer_type type;
     int32_t priority;
-    bool earliest;  /* where a new subscription begins; else at the latest */
-    bool has_epoch; /* the client counts its redeliveries */
+    const struct pairs *properties; /* of a new subscription, or NULL; outlives it */
+    bool earliest;                  /* where a new subscription begins; else at the latest */
+    bool has_epoch;                 /* the client counts its redeliveries */
     uint64_t epoch;
     struct subscription *subscription; /* private, as the rest: the back's */
     struct list_node reading;          /* consumer_ask.node: ASK_LAST_ID */

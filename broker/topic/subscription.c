@@ -93,6 +93,7 @@ static void make(struct topic *t, struct topic_consumer *c)
 
     list_push_back(&s->waiting, &c->guest.node);
     s->making.done = made;
+    s->making.properties = c->properties;
     topic_holds(t);
     managed_ledger_cursor_create(t->ml, s->name, c->earliest ? POSITION_EARLIEST : POSITION_LATEST,
                                  &s->making);
