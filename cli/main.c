@@ -20,6 +20,7 @@ static const struct subcommand {
     {"produce", command_produce, "publish messages to a topic"},
     {"consume", command_consume, "receive messages from a topic"},
     {"admin", command_admin, "clusters, tenants, namespaces, topics: pulsar-admin's words"},
+    {"perf", command_perf, "measure publishing, consuming and reading: pulsar-perf's words"},
     {"verify", command_verify, "prove that a topic loses, doubles and reorders nothing"},
 };
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -58,6 +59,13 @@ static void watch_signals(struct cli *c)
 
 int cli_open(struct cli *c, const char *name, const char *url, void (*stop)(void *ctx), void *ctx)
 {
+    return cli_open_tls(c, name, url, NULL, stop, ctx);
+}
+
+int cli_open_tls(struct cli *c, const char *name, const char *url, const struct tls_conf *tls,
+                 void (*stop)(void *ctx), void *ctx)
+{
+    static const char scheme[] = "pulsar+ssl://";
     *c = (struct cli){.name = name, .stop = stop, .ctx = ctx};
     log_set_level(LOG_ERROR);
     const char *level = getenv("LGM_LOG");
@@ -66,9 +74,16 @@ int cli_open(struct cli *c, const char *name, const char *url, void (*stop)(void
         log_set_level(wanted);
     watch_signals(c);
     c->loop = loop_new("lgm");
-    const struct client_conf conf = {.url = cli_url(url)};
+    struct client_conf conf = {.url = cli_url(url)};
+    if (strncmp(conf.url, scheme, sizeof scheme - 1) == 0 &&
+        tls_client(&c->tls, tls ? tls : &(struct tls_conf){0})) {
+        loop_drop(&c->loop);
+        return usage_error(name, "the certificates to trust cannot be used");
+    }
+    conf.tls = c->tls;
     if (client_open(&c->client, c->loop, &conf)) {
         loop_drop(&c->loop);
+        tls_drop(&c->tls);
         return usage_error(name, "'%s' is no service url (pulsar://HOST:PORT)", conf.url);
     }
     return 0;
@@ -116,6 +131,7 @@ void cli_close(struct cli *c)
     pthread_join(c->signals, NULL);
     client_close(&c->client);
     loop_drop(&c->loop);
+    tls_drop(&c->tls);
 }
 
 void cli_say(const struct cli *c, const char *fmt, ...)

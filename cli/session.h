@@ -14,10 +14,12 @@
 
 #include "client/client.h"
 #include "common/loop.h"
+#include "common/tls.h"
 
 struct cli {
     const char *name; /* the subcommand's */
     struct loop *loop;
+    struct tls *tls;
     struct client *client;
     void (*stop)(void *ctx); /* asked to end by a signal */
     void *ctx;
@@ -31,6 +33,9 @@ struct cli {
 
 /* Complains and gives EXIT_FAILED or EXIT_USAGE, or 0. */
 int cli_open(struct cli *c, const char *name, const char *url, void (*stop)(void *ctx), void *ctx);
+/* The same to a pulsar+ssl URL; NULL: the system's certificates are trusted. */
+int cli_open_tls(struct cli *c, const char *name, const char *url, const struct tls_conf *tls,
+                 void (*stop)(void *ctx), void *ctx);
 /* Calls tell() twice a second while standard error is a terminal. */
 void cli_progress(struct cli *c, void (*tell)(void *ctx));
 int cli_run(struct cli *c);                 /* until cli_end(); gives the exit code */

@@ -127,7 +127,8 @@ def usage(folder):
     assert run("--help").returncode == 0 and run("--version").stdout.startswith("lgm ")
     assert run().returncode == 2 and run("nonsense").returncode == 2
     for command in (["standalone"], ["produce"], ["consume"], ["verify"], ["verify", "produce"],
-                    ["verify", "consume"]):
+                    ["verify", "consume"], ["perf"], ["perf", "produce"], ["perf", "consume"],
+                    ["perf", "read"]):
         shown = run(*command, "--help")
         assert shown.returncode == 0 and "Example:" in shown.stdout, command
         assert run(*command, "--nonsense").returncode == 2, command
