@@ -185,6 +185,26 @@ static json_object *wrong(const char *name, size_t len, const char *value)
     return NULL;
 }
 
+/* Every value of the option; NULL: one is no key=value. */
+static json_object *pairs(const struct admin_call *c, const char *name, size_t len)
+{
+    json_object *o = json_object_new_object();
+
+    for (unsigned i = 0; i < c->n_options; i++) {
+        const char *value = c->option[i].value, *is = strchr(value, '=');
+        if ((size_t)c->option[i].name_len != len || strncmp(c->option[i].name, name, len) != 0)
+            continue;
+        if (!is || is == value) {
+            json_object_put(o);
+            return NULL;
+        }
+        char *key = mem_string_n(value, (size_t)(is - value));
+        json_object_object_add(o, key, json_object_new_string(is + 1));
+        mem_free(key);
+    }
+    return o;
+}
+
 /* The value that an item of the body stands for; *there: it was said. */
 static json_object *item(const struct admin_call *c, const char *at, size_t len, bool *there)
 {
@@ -228,7 +248,12 @@ char *admin_body(const struct admin_call *c, bool *fine)
 
     if (!*spec)
         return NULL;
-    if (*spec == '#' || *spec == '@') {
+    if (*spec == '*') {
+        o = pairs(c, spec + 1, strlen(spec + 1));
+        *fine = o && (json_object_object_length(o) > 0) != !!admin_option(c, "clear", 5);
+        if (!*fine)
+            admin_say("either --%s key=value, or --clear", spec + 1);
+    } else if (*spec == '#' || *spec == '@') {
         o = item(c, spec, strlen(spec), &there);
         *fine = o != NULL;
     } else {

@@ -12,7 +12,7 @@
 
 #include "common/metric.h"
 
-enum { ADMIN_ARGUMENTS = 4, ADMIN_OPTIONS = 8 };
+enum { ADMIN_ARGUMENTS = 4, ADMIN_OPTIONS = 64 };
 
 struct admin_verb {
     const char *group, *name, *arguments, *options, *method, *path, *body, *help;
