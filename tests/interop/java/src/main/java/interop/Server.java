@@ -1,0 +1,36 @@
+package interop;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.util.Map;
+
+/**
+ * Where the server is, and how to have it restarted.
+ *
+ * <p>Restarting is the driver's: a line {@code ? restart} on standard output asks for it, a line on
+ * standard input says that it is done.
+ */
+final class Server {
+    final String url;
+    final String webUrl;
+    final String client;
+    final boolean restarts;
+    final int unackedLimit;
+    private final BufferedReader answers = new BufferedReader(new InputStreamReader(System.in));
+
+    Server(Map<String, String> options) {
+        url = options.get("url");
+        webUrl = options.get("web-url");
+        client = options.getOrDefault("suite", "java");
+        unackedLimit = Integer.parseInt(options.getOrDefault("unacked-limit", "0"));
+        restarts = options.containsKey("restarts");
+    }
+
+    /** kill -9, and it is ready again when this returns. */
+    synchronized void restart() throws IOException {
+        System.out.println("? restart");
+        System.out.flush();
+        Check.same("done", answers.readLine(), "the driver's answer");
+    }
+}
