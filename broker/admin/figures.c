@@ -100,7 +100,7 @@ static json_object *subscription(struct walk *w, const struct cursor *c)
              topic_consumer_of(list_entry(s->consumers.next, struct guest, node))->name);
     number(o, "nonContiguousDeletedMessagesRanges", (int64_t)cursor_holes(c));
     json_object_object_add(o, "consumers", consumers(s));
-    flag(o, "isDurable", true);
+    flag(o, "isDurable", !cursor_is_passing(c));
     flag(o, "isReplicated", false);
     flag(o, "allowOutOfOrderDelivery", false);
     json_object_object_add(o, "consumersAfterMarkDeletePosition", json_object_new_object());
@@ -155,7 +155,7 @@ json_object *figures_stats(const struct topic *t)
     if (t->access.epoch >= 0)
         number(o, "topicEpoch", t->access.epoch);
     add_out(o, &t->stats.out);
-    managed_ledger_cursors(t->ml, add_subscription, &w);
+    subscription_cursors(t, add_subscription, &w);
     number(o, "storageSize", bytes_of(t));
     number(o, "backlogSize", w.backlog_bytes);
     flag(o, "msgChunkPublished", false);
@@ -235,7 +235,7 @@ json_object *figures_internal(const struct topic *t)
                            figures_position(managed_ledger_max_readable(t->ml)));
     text(o, "state", managed_ledger_state(t->ml));
     json_object_object_add(o, "ledgers", ledgers(all));
-    managed_ledger_cursors(t->ml, add_cursor, &w);
+    subscription_cursors(t, add_cursor, &w);
     json_object_object_add(o, "cursors", w.all);
     managed_ledger_properties(t->ml, add_property, properties);
     json_object_object_add(o, "properties", properties);

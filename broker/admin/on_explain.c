@@ -4,6 +4,7 @@
 #include "broker/admin/subject.h"
 #include "broker/admin/visits.h"
 #include "broker/topic/explain.h"
+#include "broker/topic/subscription.h"
 #include "common/mem.h"
 
 static void text(json_object *o, const char *key, const char *value)
@@ -88,7 +89,7 @@ static void at_topic(struct visit *v, struct topic *t)
 {
     struct walk w = {.topic = t, .all = json_object_new_object()};
 
-    managed_ledger_cursors(t->ml, add_subscription, &w);
+    subscription_cursors(t, add_subscription, &w);
     v->json = json_object_new_object();
     json_object_object_add(v->json, "producers", producers(t));
     json_object_object_add(v->json, "subscriptions", w.all);

@@ -20,7 +20,7 @@ static void add_name(void *ctx, struct cursor *c)
 static void at_names(struct visit *v, struct topic *t)
 {
     v->json = json_object_new_array();
-    managed_ledger_cursors(t->ml, add_name, v->json);
+    subscription_cursors(t, add_name, v->json);
     visit_end(v, ERR_OK, NULL);
 }
 

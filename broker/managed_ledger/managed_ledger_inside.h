@@ -8,6 +8,7 @@
  *   managed_ledger_care.c     rolling and trimming
  *   managed_ledger_waits.c    what adds have waited for
  *   managed_ledger_read.c     reads; managed_ledger_sources.c: where from
+ *   managed_ledger_find.c     where a time is
  *   managed_ledger_cursors.c  its cursors
  *   managed_ledger_env.c      what a loop's managed ledgers share
  *

@@ -29,4 +29,12 @@ static inline bool position_equal(struct position a, struct position b)
     return a.ledger == b.ledger && a.entry == b.entry;
 }
 
+/* What is acknowledged when p is the first entry to come. */
+static inline struct position position_before(struct position p)
+{
+    if (p.entry >= 0)
+        p.entry--;
+    return p;
+}
+
 #endif

@@ -10,7 +10,7 @@
 #include "broker/session/rules.h"
 #include "common/log.h"
 
-static struct topic_consumer *ready(struct session *s, uint64_t id)
+struct topic_consumer *session_consumer_ready(struct session *s, uint64_t id)
 {
     struct handle *h = handle_find(s->consumers, id);
 
@@ -18,7 +18,7 @@ static struct topic_consumer *ready(struct session *s, uint64_t id)
                                          : NULL;
 }
 
-static struct consumer_ask *ask_new(enum consumer_ask_kind kind, size_t n)
+struct consumer_ask *session_ask_new(enum consumer_ask_kind kind, size_t n)
 {
     struct consumer_ask *a = mem_alloc(sizeof(*a) + n * sizeof(a->at[0]));
 
@@ -36,10 +36,10 @@ static struct position position_of(const Pulsar__Proto__MessageIdData *id)
 enum err on_flow(struct session *s, const struct command *c)
 {
     const Pulsar__Proto__CommandFlow *flow = c->base->flow;
-    struct topic_consumer *k = ready(s, flow->consumer_id);
+    struct topic_consumer *k = session_consumer_ready(s, flow->consumer_id);
 
     if (k && flow->messagepermits > 0) {
-        struct consumer_ask *a = ask_new(ASK_FLOW, 0);
+        struct consumer_ask *a = session_ask_new(ASK_FLOW, 0);
         a->permits = flow->messagepermits;
         topic_consumer_ask(k, a);
     }
@@ -50,10 +50,10 @@ enum err on_redeliver(struct session *s, const struct command *c)
 {
     const Pulsar__Proto__CommandRedeliverUnacknowledgedMessages *r =
         c->base->redeliverunacknowledgedmessages;
-    struct topic_consumer *k = ready(s, r->consumer_id);
+    struct topic_consumer *k = session_consumer_ready(s, r->consumer_id);
 
     if (k) {
-        struct consumer_ask *a = ask_new(ASK_REDELIVER, r->n_message_ids);
+        struct consumer_ask *a = session_ask_new(ASK_REDELIVER, r->n_message_ids);
         for (size_t i = 0; i < r->n_message_ids; i++)
             a->at[a->n++] = position_of(r->message_ids[i]);
         a->has_epoch = r->has_consumer_epoch;
@@ -126,7 +126,7 @@ static void add_parts(const struct session *s, const Pulsar__Proto__CommandAck *
 
 static struct consumer_ask *individual(const Pulsar__Proto__CommandAck *ack)
 {
-    struct consumer_ask *a = ask_new(ASK_ACK, ack->n_message_id);
+    struct consumer_ask *a = session_ask_new(ASK_ACK, ack->n_message_id);
 
     for (size_t i = 0; i < ack->n_message_id; i++)
         if (!is_partial(ack->message_id[i]))
@@ -137,7 +137,7 @@ static struct consumer_ask *individual(const Pulsar__Proto__CommandAck *ack)
 /* Up to the entry before, when only part of this one is acknowledged. */
 static struct consumer_ask *cumulative(const Pulsar__Proto__CommandAck *ack)
 {
-    struct consumer_ask *a = ask_new(ASK_ACK_UPTO, 1);
+    struct consumer_ask *a = session_ask_new(ASK_ACK_UPTO, 1);
 
     a->n = 1;
     a->at[0] = position_of(ack->message_id[0]);
@@ -168,7 +168,7 @@ static void refuse(struct session *s, const Pulsar__Proto__CommandAck *ack, enum
 enum err on_ack(struct session *s, const struct command *c)
 {
     const Pulsar__Proto__CommandAck *ack = c->base->ack;
-    struct topic_consumer *k = ready(s, ack->consumer_id);
+    struct topic_consumer *k = session_consumer_ready(s, ack->consumer_id);
     const char *why = refusal(ack);
 
     if (why) {
@@ -198,14 +198,14 @@ enum err on_ack(struct session *s, const struct command *c)
 static enum err ask_with_error(struct session *s, uint64_t consumer, uint64_t request,
                                enum consumer_ask_kind kind, bool force)
 {
-    struct topic_consumer *k = ready(s, consumer);
+    struct topic_consumer *k = session_consumer_ready(s, consumer);
 
     if (!k) {
         reply_error(s, request, reply_code_open(ERR_CONSUMER_NOT_FOUND),
                     "there is no such consumer");
         return ERR_OK;
     }
-    struct consumer_ask *a = ask_new(kind, 0);
+    struct consumer_ask *a = session_ask_new(kind, 0);
     a->wanted = true;
     a->request = request;
     a->force = force;
@@ -270,6 +270,8 @@ static void answer(struct session *s, struct handle *h, const struct consumer_as
         return;
     if (a->kind == ASK_REPORT)
         session_reported(s, a->consumer, a);
+    else if (a->kind == ASK_SEEK)
+        session_sought(s, a);
     else if (ack)
         reply_ack(s, h->id, a->request, a->err, err_text(a->err));
     else if (a->err)

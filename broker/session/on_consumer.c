@@ -106,6 +106,9 @@ static const struct topic_consumer_front front = {
 
 /* ---- SUBSCRIBE ---- */
 
+/* As far back as anybody means: a thousand years. */
+#define BACK_MAX_S (1000ull * 366 * 24 * 3600)
+
 #define SUB_TYPE(t) PULSAR__PROTO__COMMAND_SUBSCRIBE__SUB_TYPE__##t
 
 static bool has_internal(const Pulsar__Proto__CommandSubscribe *c)
@@ -122,14 +125,10 @@ static const char *refusal(const Pulsar__Proto__CommandSubscribe *c)
 {
     if (c->subtype != SUB_TYPE(Exclusive) && c->subtype != SUB_TYPE(Shared))
         return "only Exclusive and Shared subscriptions are supported yet";
-    if (!c->durable)
-        return "readers and other non-durable subscriptions are not supported yet";
-    if (c->read_compacted)
-        return "reading compacted topics is not supported yet";
+    if (c->read_compacted && c->subtype != SUB_TYPE(Exclusive))
+        return "what was compacted is read by one consumer at a time";
     if (c->replicate_subscription_state)
         return "replicated subscriptions are not supported yet";
-    if (c->start_message_rollback_duration_sec > 0)
-        return "starting a subscription some time back is not supported yet";
     if (checks_too_much(c->subscription_properties, c->n_subscription_properties))
         return "a subscription's properties are 64 KiB and 1,024 words at most";
     if (has_internal(c))
@@ -191,6 +190,26 @@ static char *name_of(const struct session *s, const Pulsar__Proto__CommandSubscr
     return mem_string(made);
 }
 
+/* A durable one has its initial position, another one an entry (clients.md 7). */
+static struct position start_of(const Pulsar__Proto__CommandSubscribe *c)
+{
+    const Pulsar__Proto__MessageIdData *id = c->start_message_id;
+
+    if (!c->durable)
+        return id ? (struct position){(int64_t)id->ledgerid, (int64_t)id->entryid}
+                  : POSITION_LATEST;
+    return c->initialposition == PULSAR__PROTO__COMMAND_SUBSCRIBE__INITIAL_POSITION__Earliest
+               ? POSITION_EARLIEST
+               : POSITION_LATEST;
+}
+
+static int64_t back_of(const Pulsar__Proto__CommandSubscribe *c)
+{
+    uint64_t s = c->start_message_rollback_duration_sec;
+
+    return s < BACK_MAX_S ? (int64_t)s * 1000 : (int64_t)BACK_MAX_S * 1000;
+}
+
 static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscribe *c,
                           const struct topic_name *name)
 {
@@ -207,8 +226,9 @@ static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscri
     k->guest.name = k->name;
     k->guest.type = c->subtype == SUB_TYPE(Shared) ? CONSUMER_SHARED : CONSUMER_EXCLUSIVE;
     k->guest.priority = c->priority_level;
-    k->guest.earliest =
-        c->initialposition == PULSAR__PROTO__COMMAND_SUBSCRIBE__INITIAL_POSITION__Earliest;
+    k->guest.passing = !c->durable;
+    k->guest.start = start_of(c);
+    k->guest.back_ms = back_of(c);
     k->guest.has_epoch = c->has_consumer_epoch;
     k->guest.epoch = c->consumer_epoch;
     checks_keep(&k->handle.metadata, c->metadata, c->n_metadata);

@@ -68,9 +68,6 @@ enum err on_refused(struct session *s, const struct command *command)
     const Pulsar__Proto__BaseCommand *c = command->base;
 
     switch (c->type) {
-    case TYPE(SEEK):
-        refuse_with_error(s, c->seek->request_id, "seek is not supported yet");
-        break;
     case TYPE(GET_TOPICS_OF_NAMESPACE):
         refuse_with_error(s, c->gettopicsofnamespace->request_id,
                           "listing the topics of a namespace is not supported yet");

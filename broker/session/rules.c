@@ -21,11 +21,11 @@ static const struct {
     [TYPE(ACK)]                               = {IN(READY), on_ack},
     [TYPE(REDELIVER_UNACKNOWLEDGED_MESSAGES)] = {IN(READY), on_redeliver},
     [TYPE(GET_LAST_MESSAGE_ID)]               = {IN(READY), on_last_id},
+    [TYPE(SEEK)]                              = {IN(READY), on_seek},
     [TYPE(UNSUBSCRIBE)]                       = {IN(READY), on_unsubscribe},
     [TYPE(CONSUMER_STATS)]                    = {IN(READY), on_consumer_stats},
     [TYPE(CLOSE_CONSUMER)]                    = {IN(READY), on_close_consumer},
 
-    [TYPE(SEEK)]                              = {IN(READY), on_refused},
     [TYPE(GET_TOPICS_OF_NAMESPACE)]           = {IN(READY), on_refused},
     [TYPE(GET_SCHEMA)]                        = {IN(READY), on_refused},
     [TYPE(GET_OR_CREATE_SCHEMA)]              = {IN(READY), on_refused},

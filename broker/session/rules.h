@@ -14,7 +14,7 @@ command_fn on_connect, on_ping, on_pong;
 command_fn on_lookup, on_partitions;
 command_fn on_producer, on_close_producer, on_send;
 command_fn on_subscribe, on_close_consumer, on_unsubscribe;
-command_fn on_flow, on_ack, on_redeliver, on_last_id, on_consumer_stats;
+command_fn on_flow, on_ack, on_redeliver, on_last_id, on_seek, on_consumer_stats;
 command_fn on_refused;
 
 /* ERR_MALFORMED: not welcome now, or never. */

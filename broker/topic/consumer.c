@@ -139,31 +139,45 @@ static void redeliver(struct topic_consumer *c, struct consumer_ask *a)
 
 /* ---- the last message's id ---- */
 
+static void read_last(struct topic_consumer *c, struct consumer_ask *a);
+
+static enum err peek_into(const struct ml_entry *e, struct message_peek *peek)
+{
+    struct broker_entry front;
+    struct view rest;
+    struct frame frame;
+
+    TRY(broker_entry_read(slice_view(e->payload), &front, &rest));
+    TRY(frame_split_body(rest, &frame));
+    return message_peek(frame.metadata, peek);
+}
+
+/* Markers are no messages: readers would wait for them in vain. */
 static void last_read(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
                       struct position next)
 {
     struct consumer_ask *a = container_of(r, struct consumer_ask, read);
-    struct broker_entry front;
-    struct view rest;
-    struct frame frame;
-    struct message_peek peek;
+    struct topic_consumer *c = a->consumer;
+    struct message_peek peek = {0};
+    bool known = n > 0 && !peek_into(&entries[0], &peek);
 
     (void)next;
     list_remove(&a->node);
-    if (n > 0 && !broker_entry_read(slice_view(entries[0].payload), &front, &rest) &&
-        !frame_split_body(rest, &frame) && !message_peek(frame.metadata, &peek) && peek.is_batch)
-        a->batch_index = peek.num_messages - 1;
     for (unsigned i = 0; i < n; i++)
         slice_drop(&entries[i].payload);
+    if (known && peek.is_batch)
+        a->batch_index = peek.num_messages - 1;
+    if (known && peek.has_marker) {
+        a->last = segments_at_or_before(managed_ledger_segments(c->guest.topic->ml),
+                                        (struct position){a->last.ledger, a->last.entry - 1});
+        read_last(c, a);
+        return;
+    }
     topic_consumer_answer(a, err);
 }
 
-static void last_id(struct topic_consumer *c, struct consumer_ask *a)
+static void read_last(struct topic_consumer *c, struct consumer_ask *a)
 {
-    struct managed_ledger *ml = c->guest.topic->ml;
-
-    a->last = managed_ledger_max_readable(ml);
-    a->mark_delete = cursor_mark_delete(c->subscription->cursor);
     a->batch_index = -1;
     if (a->last.entry < 0) {
         a->last = POSITION_EARLIEST;
@@ -172,7 +186,26 @@ static void last_id(struct topic_consumer *c, struct consumer_ask *a)
     }
     a->read = (struct ml_read){.from = a->last, .max_entries = 1, .done = last_read};
     list_push_back(&c->reading, &a->node);
-    managed_ledger_read(ml, &a->read);
+    managed_ledger_read(c->guest.topic->ml, &a->read);
+}
+
+static void last_id(struct topic_consumer *c, struct consumer_ask *a)
+{
+    a->last = managed_ledger_max_readable(c->guest.topic->ml);
+    a->mark_delete = cursor_mark_delete(c->subscription->cursor);
+    read_last(c, a);
+}
+
+static void sought(struct seek *k, enum err err)
+{
+    topic_consumer_answer(k->owner, err);
+}
+
+static void seek(struct topic_consumer *c, struct consumer_ask *a)
+{
+    a->seek->owner = a;
+    a->seek->done = sought;
+    seek_begin(c->subscription, a->seek);
 }
 
 /* ---- what is known of it ---- */
@@ -228,6 +261,9 @@ static void take(struct topic_consumer *c, struct consumer_ask *a)
     case ASK_REPORT:
         report(c, a);
         break;
+    case ASK_SEEK:
+        seek(c, a);
+        break;
     }
 }
 
@@ -256,6 +292,7 @@ void topic_consumer_ask_drop(struct consumer_ask **a)
 {
     mem_free((*a)->parts);
     mem_free((*a)->report);
+    mem_free((*a)->seek);
     mem_free(*a);
     *a = NULL;
 }

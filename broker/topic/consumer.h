@@ -28,6 +28,7 @@
 
 enum { DELIVERIES_MAX = 2 };
 
+struct seek;
 struct subscription;
 struct topic_consumer;
 
@@ -70,6 +71,7 @@ enum consumer_ask_kind {
     ASK_REDELIVER,   /* at[0..n) of a Shared one; n 0: everything not acknowledged; epoch */
     ASK_UNSUBSCRIBE, /* force: other consumers are sent away, else it is busy */
     ASK_LAST_ID,     /* the topic's last message: answer in last, mark_delete */
+    ASK_SEEK,        /* seek */
     ASK_REPORT,      /* what is known of it: answer in *report */
 };
 
@@ -101,6 +103,7 @@ struct consumer_ask {
     struct ml_cursor_call cursor_call;
     struct subscription *deleting;
     struct list_node node;
+    struct seek *seek;      /* one block of memory with its words */
     struct ask_part *parts; /* one block of memory with their words */
     unsigned n_parts;
     unsigned n;
@@ -121,7 +124,9 @@ struct topic_consumer {
     enum consumer_type type;
     int32_t priority;
     const struct pairs *properties; /* of a new subscription, or NULL; outlives it */
-    bool earliest;                  /* where a new subscription begins; else at the latest */
+    bool passing;                   /* its subscription is in memory only (a reader's) */
+    struct position start;          /* the first entry of a new subscription */
+    int64_t back_ms;                /* instead: what was published so long ago or later; 0: not */
     bool has_epoch;                 /* the client counts its redeliveries */
     uint64_t epoch;
     struct subscription *subscription; /* private, as the rest: the back's */

@@ -14,7 +14,7 @@ static const struct {
     [EXPLAIN_MOVING] = {"moving", "nothing stands in its way"},
     [EXPLAIN_NO_BACKLOG] = {"no-backlog", "everything is acknowledged"},
     [EXPLAIN_NO_CONSUMER] = {"no-consumer", "no consumer is connected"},
-    [EXPLAIN_BEING_CHANGED] = {"being-changed", "the subscription is being made or deleted"},
+    [EXPLAIN_BEING_CHANGED] = {"being-changed", "the subscription is being made, moved or deleted"},
     [EXPLAIN_READING] = {"reading", "a read from the bookies is in flight"},
     [EXPLAIN_NO_ROOM] = {"no-room", "consumers that do not read hold the memory for entries on "
                                     "their way (managedLedgerMaxReadsInFlightSizeInMB)"},

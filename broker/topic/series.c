@@ -119,6 +119,7 @@ void series_drop(struct series *s)
 struct backlog {
     struct series *series;
     const char *labels; /* of the topic; NULL: no rows of subscriptions are wanted */
+    unsigned n;
     double all;
     struct position slowest;
     bool any;
@@ -130,6 +131,7 @@ static void count_cursor(void *ctx, struct cursor *c)
     const struct position mark = cursor_mark_delete(c);
     const double backlog = (double)cursor_backlog(c);
 
+    b->n++;
     b->all += backlog;
     if (!b->any || position_compare(mark, b->slowest) < 0)
         b->slowest = mark;
@@ -206,10 +208,10 @@ static void fill_topic(double *row, struct topic *t, struct backlog *b, unsigned
     const unsigned producers = count_nodes(&t->producers);
 
     fill_stats(row, &t->stats);
-    managed_ledger_cursors(t->ml, count_cursor, b);
+    subscription_cursors(t, count_cursor, b);
     row[TOPIC_producers] = producers;
     row[TOPIC_consumers] = t->inside > producers ? t->inside - producers : 0;
-    row[TOPIC_subscriptions] = managed_ledger_n_cursors(t->ml);
+    row[TOPIC_subscriptions] = b->n;
     row[TOPIC_storage_logical] = bytes_stored(s);
     row[TOPIC_storage_size] = row[TOPIC_storage_logical] * copies;
     row[TOPIC_backlog] = b->all;
@@ -223,7 +225,7 @@ static void name_users(const struct topic *t, bool on)
     list_each(&t->subscriptions, n)
     {
         struct subscription *sub = list_entry(n, struct subscription, node);
-        if (sub->state == SUBSCRIPTION_READY)
+        if (sub->state == SUBSCRIPTION_READY || sub->state == SUBSCRIPTION_SEEKING)
             cursor_set_user(sub->cursor, on ? sub : NULL);
     }
 }

@@ -49,6 +49,9 @@ void subscription_free(struct subscription *s)
     assert(s->n_consumers == 0 && list_empty(&s->waiting));
     if (s->state != SUBSCRIPTION_MAKING)
         feed_drop(&s->feed);
+    if (s->passing)
+        cursor_abandon(&s->cursor);
+    loop_cancel(env_of(s)->home, &s->lonely);
     list_remove(&s->node);
     metric_add(&env_of(s)->metrics->subscriptions, -1);
     mem_free(s->name);
@@ -64,11 +67,27 @@ static void refuse_waiting(struct subscription *s, enum err err)
                      "the subscription could not be made: %s", err_text(err));
 }
 
+static void let_in(struct subscription *s)
+{
+    struct list_node came;
+
+    list_init(&came);
+    for (struct list_node *n; (n = list_pop_front(&s->waiting));)
+        list_push_back(&came, n);
+    for (struct list_node *n; (n = list_pop_front(&came));)
+        guest_arrive_again(list_entry(n, struct guest, node));
+}
+
+/* Nobody will ask for it again. */
+static bool is_left(const struct subscription *s)
+{
+    return s->passing && s->state == SUBSCRIPTION_READY && s->n_consumers == 0;
+}
+
 static void made(struct ml_cursor_call *call, enum err err, struct cursor *cursor)
 {
     struct subscription *s = container_of(call, struct subscription, making);
     struct topic *t = s->topic;
-    struct list_node came;
 
     if (err) {
         refuse_waiting(s, err);
@@ -79,24 +98,48 @@ static void made(struct ml_cursor_call *call, enum err err, struct cursor *curso
     log_event(LOG_INFO, "subscription.made", F_STR("topic", t->name.full),
               F_STR("subscription", s->name));
     ready(s, cursor);
-    list_init(&came);
-    for (struct list_node *n; (n = list_pop_front(&s->waiting));)
-        list_push_back(&came, n);
-    for (struct list_node *n; (n = list_pop_front(&came));)
-        guest_arrive_again(list_entry(n, struct guest, node));
+    let_in(s);
+    if (is_left(s))
+        subscription_free(s);
     topic_lets_go(t);
+}
+
+static void make_at(struct subscription *s, struct position mark_delete)
+{
+    struct managed_ledger *ml = s->topic->ml;
+
+    s->making.done = made;
+    if (s->passing)
+        made(&s->making, ERR_OK, managed_ledger_cursor_passing(ml, s->name, mark_delete));
+    else
+        managed_ledger_cursor_create(ml, s->name, mark_delete, &s->making);
+}
+
+static void start_found(struct ml_find *f, enum err err, struct position before)
+{
+    struct subscription *s = container_of(f, struct subscription, start);
+
+    if (err)
+        made(&s->making, err, NULL);
+    else
+        make_at(s, before);
 }
 
 static void make(struct topic *t, struct topic_consumer *c)
 {
     struct subscription *s = add(t, c->subscription_name, SUBSCRIPTION_MAKING);
 
+    s->passing = c->passing;
     list_push_back(&s->waiting, &c->guest.node);
-    s->making.done = made;
     s->making.properties = c->properties;
     topic_holds(t);
-    managed_ledger_cursor_create(t->ml, s->name, c->earliest ? POSITION_EARLIEST : POSITION_LATEST,
-                                 &s->making);
+    if (c->back_ms > 0) {
+        s->start =
+            (struct ml_find){.ms = (int64_t)loop_wall_ms() - c->back_ms, .done = start_found};
+        managed_ledger_find(t->ml, &s->start);
+    } else {
+        make_at(s, position_before(c->start));
+    }
 }
 
 /* ---- coming and going ---- */
@@ -144,6 +187,7 @@ static void join(struct subscription *s, struct topic_consumer *c)
     }
     if (s->n_consumers++ == 0)
         feed_become(&s->feed, c->type);
+    loop_cancel(env_of(s)->home, &s->lonely);
     list_push_back(&s->consumers, &c->guest.node);
     c->subscription = s;
     metric_add(&env_of(s)->metrics->consumers, 1);
@@ -162,20 +206,40 @@ void subscription_check_end(struct subscription *s)
             topic_consumer_reached_end(topic_consumer_of(list_entry(n, struct guest, node)));
 }
 
+struct subscription *subscription_of(struct topic *t, const char *name)
+{
+    struct subscription *s = subscription_find(t, name);
+    struct cursor *cursor = s ? NULL : managed_ledger_cursor(t->ml, name);
+
+    if (!cursor)
+        return s;
+    s = add(t, name, SUBSCRIPTION_MAKING);
+    ready(s, cursor);
+    return s;
+}
+
+void subscription_cursors(const struct topic *t, void (*each)(void *ctx, struct cursor *c),
+                          void *ctx)
+{
+    managed_ledger_cursors(t->ml, each, ctx);
+    list_each(&t->subscriptions, n)
+    {
+        struct subscription *s = list_entry(n, struct subscription, node);
+        if (s->passing && s->state != SUBSCRIPTION_MAKING)
+            each(ctx, s->cursor);
+    }
+}
+
 void subscription_join(struct topic *t, struct topic_consumer *c)
 {
-    struct subscription *s = subscription_find(t, c->subscription_name);
+    struct subscription *s = subscription_of(t, c->subscription_name);
 
-    if (!s) {
-        struct cursor *cursor = managed_ledger_cursor(t->ml, c->subscription_name);
-        if (!cursor) {
-            make(t, c);
-            return;
-        }
-        s = add(t, c->subscription_name, SUBSCRIPTION_MAKING);
-        ready(s, cursor);
-    }
-    if (s->state == SUBSCRIPTION_MAKING)
+    if (!s)
+        make(t, c);
+    else if (s->passing != c->passing)
+        guest_refuse(&c->guest, ERR_NOT_ALLOWED, "a %s subscription has this name already",
+                     s->passing ? "non-durable" : "durable");
+    else if (s->state == SUBSCRIPTION_MAKING || s->state == SUBSCRIPTION_SEEKING)
         list_push_back(&s->waiting, &c->guest.node);
     else if (s->state == SUBSCRIPTION_DELETING)
         guest_refuse(&c->guest, ERR_NOT_READY, "the subscription is being deleted");
@@ -191,6 +255,33 @@ void subscription_leave(struct subscription *s, struct topic_consumer *c)
     s->n_consumers--;
     c->subscription = NULL;
     metric_add(&env_of(s)->metrics->consumers, -1);
+    if (is_left(s))
+        subscription_free(s);
+    else if (s->state == SUBSCRIPTION_SEEKING && s->n_consumers == 0)
+        seek_go_on(s);
+}
+
+/* ---- after a seek ---- */
+
+static void on_lonely(struct timer *timer)
+{
+    struct subscription *s = container_of(timer, struct subscription, lonely);
+
+    if (is_left(s))
+        subscription_free(s);
+}
+
+void subscription_moved(struct subscription *s)
+{
+    let_in(s);
+    if (!is_left(s))
+        return;
+    if (!topic_is_ready(s->topic)) {
+        subscription_free(s);
+        return;
+    }
+    s->lonely.run = on_lonely;
+    loop_after(env_of(s)->home, &s->lonely, PASSING_STAY_US);
 }
 
 void subscription_grew(struct subscription *s)
@@ -209,9 +300,12 @@ static void send_away(struct subscription *s, const struct topic_consumer *but)
     }
 }
 
+/* A passing one that waits for its reader goes at once. */
 void subscription_send_away(struct subscription *s)
 {
     send_away(s, NULL);
+    if (is_left(s))
+        subscription_free(s);
 }
 
 /* ---- deleting one ---- */
@@ -261,6 +355,11 @@ void subscription_delete(struct subscription *s, struct consumer_ask *a)
         return;
     }
     begin_delete(s, a->consumer);
+    if (s->passing) {
+        subscription_deleted(s, ERR_OK);
+        topic_consumer_answer(a, ERR_OK);
+        return;
+    }
     a->deleting = s;
     a->cursor_call.done = deleted;
     topic_holds(s->topic);

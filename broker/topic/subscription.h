@@ -2,6 +2,10 @@
  *
  *   MAKING --> READY --> DELETING --> gone
  *      \----------------------------------^  (the cursor could not be made)
+ *              READY <--> SEEKING            (seek.h)
+ *
+ * A passing one (a reader's) has its cursor in memory and goes with its last consumer; after a
+ * seek, which sends its reader away for a moment, it stays for PASSING_STAY_US.
  *
  * All its consumers are of one type; another one may come when none is there.
  *
@@ -12,25 +16,42 @@
 
 #include "broker/topic/consumer.h"
 #include "broker/topic/feed.h"
+#include "broker/topic/seek.h"
 #include "broker/topic/topic.h"
 
-enum subscription_state { SUBSCRIPTION_MAKING, SUBSCRIPTION_READY, SUBSCRIPTION_DELETING };
+enum subscription_state {
+    SUBSCRIPTION_MAKING,
+    SUBSCRIPTION_READY,
+    SUBSCRIPTION_SEEKING,
+    SUBSCRIPTION_DELETING
+};
+enum { PASSING_STAY_US = 60 * 1000 * 1000 };
 
 struct subscription {
     struct topic *topic;
     char *name;
     enum subscription_state state;
     struct list_node node;      /* topic.subscriptions */
-    struct list_node waiting;   /* guest.node: consumers that came while it is made */
-    struct cursor *cursor;      /* the managed ledger's */
+    struct list_node waiting;   /* guest.node: consumers that came while it is made or moved */
+    bool passing;               /* in memory only */
+    struct cursor *cursor;      /* the managed ledger's, or ours: a passing one */
     struct list_node consumers; /* guest.node */
     unsigned n_consumers;
     struct feed feed; /* once READY */
     struct ml_cursor_call making;
+    struct ml_find start;       /* of one that is made: where it begins, by time */
+    struct seek *seek;          /* while SEEKING */
+    struct timer lonely;        /* a passing one without its reader */
+    bool expiring;              /* messages that are too old are being looked for */
     struct consuming consuming; /* of all its consumers, since the topic was loaded */
 };
 
 struct subscription *subscription_find(const struct topic *t, const char *name); /* or NULL */
+/* The same, and of a cursor that nobody has used yet since the topic was loaded. */
+struct subscription *subscription_of(struct topic *t, const char *name);
+/* Every cursor, also those in memory. */
+void subscription_cursors(const struct topic *t, void (*each)(void *ctx, struct cursor *c),
+                          void *ctx);
 /* Admits, refuses or queues the consumer, now or once the cursor was made. */
 void subscription_join(struct topic *t, struct topic_consumer *c);
 void subscription_leave(struct subscription *s, struct topic_consumer *c);
@@ -42,6 +63,8 @@ void subscription_deleted(struct subscription *s, enum err err); /* without err 
 void subscription_check_end(struct subscription *s);
 void subscription_grew(struct subscription *s);
 void subscription_send_away(struct subscription *s);
+/* For seek.c: those who waited come in; it may be gone. */
+void subscription_moved(struct subscription *s);
 void subscription_free(struct subscription *s); /* for topic.c: nobody is in it */
 
 #endif

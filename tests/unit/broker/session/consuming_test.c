@@ -258,15 +258,6 @@ START_TEST(subscriptions_that_are_refused)
         raw_put(r, &base);
         raw_expect_error(r, 5, 22);
     }
-    s.subtype = PULSAR__PROTO__COMMAND_SUBSCRIBE__SUB_TYPE__Exclusive;
-    s.has_durable = true;
-    s.durable = false;
-    raw_put(r, &base);
-    raw_expect_error(r, 5, 22);
-    s.durable = true;
-    s.has_read_compacted = s.read_compacted = true;
-    raw_put(r, &base);
-    raw_expect_error(r, 5, 22);
     finish();
 }
 END_TEST

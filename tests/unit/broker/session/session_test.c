@@ -237,7 +237,6 @@ START_TEST(what_is_not_there_yet_is_refused_in_its_own_form)
 
     begin();
     schema.name = TEXT("s");
-    REFUSED(SEEK, seek, CommandSeek, COMMAND_SEEK, ERROR, (void)0);
     REFUSED(GET_TOPICS_OF_NAMESPACE, gettopicsofnamespace, CommandGetTopicsOfNamespace,
             COMMAND_GET_TOPICS_OF_NAMESPACE, ERROR, c.namespace_ = TEXT("public/default"));
     REFUSED(GET_SCHEMA, getschema, CommandGetSchema, COMMAND_GET_SCHEMA, GET_SCHEMA_RESPONSE,
