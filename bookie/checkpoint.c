@@ -119,13 +119,22 @@ static int by_id(const void *a, const void *b)
     return (x->entry > y->entry) - (x->entry < y->entry);
 }
 
+/* One ledger's entries come in order: then there is nothing to sort. */
+static void sort_items(struct checkpoint *c)
+{
+    for (size_t i = 1; i < c->items_n; i++)
+        if (by_id(&c->items[i - 1], &c->items[i]) > 0) {
+            qsort(c->items, c->items_n, sizeof c->items[0], by_id);
+            return;
+        }
+}
+
 static void freeze(struct checkpoint *c, bool move_mark)
 {
     c->mark = move_mark ? journal_mark(c->storage->journal) : c->stored;
     c->rows_n = c->items_n = 0;
     storage_each_shard(c->storage, freeze_shard, c);
-    if (c->items_n > 0)
-        qsort(c->items, c->items_n, sizeof c->items[0], by_id);
+    sort_items(c);
     c->is_frozen = true;
 }
 

@@ -5,25 +5,27 @@
 #include "common/mem.h"
 #include "common/rng.h"
 
-enum { FIRST_ROOM = 256 };
+enum { FIRST_ROOM = 256, LINE = 16 };
 
 void entry_map_init(struct entry_map *m)
 {
     *m = (struct entry_map){.seed = rng_seed()};
 }
 
+/* Neighbours lie in one line of the table, each at its own place, and lines anywhere: entries come
+ * in order, and a run of thousands must not grow over another ledger's.  Where a place is taken
+ * the next line's is tried, so that a line's neighbours stay together. */
 static uint32_t hash_of(const struct entry_map *m, int64_t ledger, int64_t entry)
 {
-    uint64_t state = m->seed ^ (uint64_t)ledger;
-    state = rng_next(&state) ^ (uint64_t)entry;
-    return (uint32_t)rng_next(&state);
+    uint64_t state = m->seed ^ (uint64_t)ledger * 0x9e3779b97f4a7c15u ^ (uint64_t)entry / LINE;
+    return (uint32_t)rng_next(&state) * LINE + (uint32_t)((uint64_t)entry % LINE);
 }
 
 /* Where the entry is in the table, or the empty place where it would be. */
 static uint32_t place_of(const struct entry_map *m, int64_t ledger, int64_t entry)
 {
     uint32_t at = hash_of(m, ledger, entry) & m->mask;
-    for (uint32_t i; (i = m->table[at]) != 0; at = (at + 1) & m->mask) {
+    for (uint32_t i; (i = m->table[at]) != 0; at = (at + LINE) & m->mask) {
         const struct entry_slot *s = &m->slots[i - 1];
         if (s->ledger == ledger && s->entry == entry)
             break;
@@ -52,17 +54,17 @@ static struct entry_slot *slot_of(const struct entry_map *m, int64_t ledger, int
 
 void entry_map_put(struct entry_map *m, int64_t ledger, int64_t entry, struct slice bytes)
 {
-    struct entry_slot *old = slot_of(m, ledger, entry);
-    if (old) {
+    if (m->n == m->room)
+        grow(m);
+    uint32_t *place = &m->table[place_of(m, ledger, entry)];
+    if (*place) {
+        struct entry_slot *old = &m->slots[*place - 1];
         slice_drop(&old->bytes);
         old->bytes = bytes;
         return;
     }
-    if (m->n == m->room)
-        grow(m);
     m->slots[m->n] = (struct entry_slot){ledger, entry, bytes};
-    m->table[place_of(m, ledger, entry)] = m->n + 1;
-    m->n++;
+    *place = ++m->n;
 }
 
 const struct slice *entry_map_find(const struct entry_map *m, int64_t ledger, int64_t entry)

@@ -10,18 +10,19 @@
 #include "common/log.h"
 #include "common/mem.h"
 
+struct writes {
+    struct journal_write *first, **end;
+};
+
 /* What is done, on its way to one loop. */
 struct done_box {
     struct journal *journal;
     struct loop *home;
+    struct writes done; /* of this group: the journal thread's */
     pthread_mutex_t lock;
     struct journal_write *first, **end;
     bool posted;
     struct task task;
-};
-
-struct writes {
-    struct journal_write *first, **end;
 };
 
 struct journal {
@@ -96,6 +97,7 @@ static void boxes_init(struct journal *j)
         struct done_box *box = &j->boxes[i];
         *box = (struct done_box){.journal = j, .home = j->conf.loops->at[i]};
         box->end = &box->first;
+        writes_init(&box->done);
         box->task.run = box_empty;
         pthread_mutex_init(&box->lock, NULL);
     }
@@ -108,26 +110,37 @@ static struct done_box *box_of(struct journal *j, const struct journal_write *w)
     return box;
 }
 
-static void box_put(struct done_box *box, struct journal_write *w)
+static void writes_put(struct writes *q, struct journal_write *w)
+{
+    w->next = NULL;
+    *q->end = w;
+    q->end = &w->next;
+}
+
+static void box_put(struct done_box *box, struct writes *done)
 {
     pthread_mutex_lock(&box->lock);
-    w->next = NULL;
-    *box->end = w;
-    box->end = &w->next;
+    *box->end = done->first;
+    box->end = done->end;
     const bool post = !box->posted;
     box->posted = true;
     pthread_mutex_unlock(&box->lock);
+    writes_init(done);
     if (post)
         loop_post(box->home, &box->task);
 }
 
+/* Sorted by loop first, so that each box is locked once. */
 static void finish(struct journal *j, struct journal_write *w, enum err err)
 {
     for (struct journal_write *next; w; w = next) {
         next = w->next;
         w->err = err;
-        box_put(box_of(j, w), w);
+        writes_put(&box_of(j, w)->done, w);
     }
+    for (unsigned i = 0; i < j->conf.loops->n; i++)
+        if (j->boxes[i].done.first)
+            box_put(&j->boxes[i], &j->boxes[i].done);
 }
 
 /* ---- the journal thread --------------------------------------------------------------------- */
@@ -148,10 +161,8 @@ static bool take_group(struct journal *j, struct writes *group, uint64_t *bytes)
         j->queued -= write_cost(w);
         j->queued_n--;
         j->queue.first = w->next;
-        *group->end = w;
-        group->end = &w->next;
+        writes_put(group, w);
     }
-    *group->end = NULL;
     if (!j->queue.first)
         j->queue.end = &j->queue.first;
     note_queue(j);
@@ -316,10 +327,8 @@ enum err journal_append(struct journal *j, struct journal_write *w)
         pthread_mutex_unlock(&j->lock);
         return ERR_BUSY;
     }
-    w->next = NULL;
     const bool wake = j->queue.first == NULL;
-    *j->queue.end = w;
-    j->queue.end = &w->next;
+    writes_put(&j->queue, w);
     j->queued += cost;
     j->queued_n++;
     note_queue(j);

@@ -540,7 +540,7 @@ static void sent(struct conn *c)
         c->choked = true;
         update_reading(c);
     }
-    if (c->state == OPEN && !event_pending(&c->writable, EV_WRITE, NULL))
+    if (c->state == OPEN && !c->end.queued && !event_pending(&c->writable, EV_WRITE, NULL))
         loop_at_round_end(c->loop, &c->end);
 }
 
@@ -557,9 +557,15 @@ void conn_send(struct conn *c, struct slice s)
 
 void conn_send_chain(struct conn *c, struct chain *ch)
 {
+    assert(loop_is_mine(c->loop));
+    if (c->state == GONE) {
+        chain_drop(ch);
+        return;
+    }
     for (unsigned i = 0; i < ch->n; i++)
-        conn_send(c, ch->at[i]);
+        outbox_put(&c->out, ch->at[i]);
     ch->n = 0;
+    sent(c);
 }
 
 size_t conn_waiting(const struct conn *c)

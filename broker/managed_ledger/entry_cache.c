@@ -19,9 +19,14 @@ struct entry_cache {
     struct cached **buckets;
     size_t n_buckets, n; /* a power of two */
     uint64_t hits, misses, evictions;
+    struct slab *gathering; /* small entries stand in it one behind the other, `used` so far */
+    size_t used;
+    struct cached *spare; /* by next */
+    unsigned n_spare;
 };
 
-enum { FIRST_BUCKETS = 256 };
+enum { FIRST_BUCKETS = 256, SPARE_MAX = 4096 };
+enum { SMALL = 2048, GATHERED = 16 * 1024 };
 
 static size_t bucket_of(struct position at, size_t n_buckets)
 {
@@ -58,13 +63,36 @@ static void evict(struct entry_cache *c, struct cached *one)
     c->bytes -= one->bytes;
     c->n--;
     slice_drop(&one->payload);
-    mem_free(one);
+    if (c->n_spare == SPARE_MAX) {
+        mem_free(one);
+        return;
+    }
+    one->next = c->spare;
+    c->spare = one;
+    c->n_spare++;
+}
+
+static struct cached *cached_new(struct entry_cache *c)
+{
+    struct cached *one = c->spare;
+
+    if (!one)
+        return mem_new(struct cached);
+    c->spare = one->next;
+    c->n_spare--;
+    *one = (struct cached){0};
+    return one;
 }
 
 void entry_cache_drop(struct entry_cache **c)
 {
     while (!list_empty(&(*c)->oldest))
         evict(*c, list_entry((*c)->oldest.next, struct cached, age));
+    for (struct cached *one; (one = (*c)->spare);) {
+        (*c)->spare = one->next;
+        mem_free(one);
+    }
+    slab_drop(&(*c)->gathering);
     mem_free((*c)->buckets);
     mem_free(*c);
     *c = NULL;
@@ -89,18 +117,36 @@ static void grow(struct entry_cache *c)
     mem_free(from);
 }
 
-static struct slice flatten(const struct chain *payload, size_t len, size_t *held)
+static void flatten(const struct chain *payload, uint8_t *to)
 {
-    struct slab *slab = slab_new(len);
-    uint8_t *to = slab_bytes(slab);
-
     for (unsigned i = 0; i < payload->n; i++) {
         if (payload->at[i].len > 0)
             memcpy(to, payload->at[i].base, payload->at[i].len);
         to += payload->at[i].len;
     }
-    *held = slab_size(slab);
-    return slice_take(&slab, len);
+}
+
+/* A small one lives as long as its slab, as its neighbours do: they came and go together. */
+static struct slice copy_of(struct entry_cache *c, const struct chain *payload, size_t len,
+                            size_t *held)
+{
+    if (len > SMALL) {
+        struct slab *own = slab_new(len);
+        flatten(payload, slab_bytes(own));
+        *held = slab_size(own);
+        return slice_take(&own, len);
+    }
+    if (c->gathering && slab_size(c->gathering) - c->used < len)
+        slab_drop(&c->gathering);
+    if (!c->gathering) {
+        c->gathering = slab_new(GATHERED);
+        c->used = 0;
+    }
+    struct slice s = slice_of(c->gathering, c->used, len);
+    flatten(payload, slab_bytes(c->gathering) + c->used);
+    c->used += len;
+    *held = len;
+    return s;
 }
 
 void entry_cache_put(struct entry_cache *c, struct position at, const struct chain *payload)
@@ -110,9 +156,9 @@ void entry_cache_put(struct entry_cache *c, struct position at, const struct cha
 
     if (len + sizeof(struct cached) > c->limit / 8 || *place)
         return;
-    struct cached *one = mem_new(struct cached);
+    struct cached *one = cached_new(c);
     one->at = at;
-    one->payload = flatten(payload, len, &one->bytes);
+    one->payload = copy_of(c, payload, len, &one->bytes);
     one->bytes += sizeof(*one);
     *place = one;
     list_push_back(&c->oldest, &one->age);

@@ -3,8 +3,9 @@
  * One for all managed ledgers of a loop: ledger ids are unique in the cluster, and entries
  * never change.  First in, first out: consumers that keep up read an entry once each, soon.
  *
- * Memory:  an entry is copied into a slab of its own, so that what it holds is what is counted
- *          (a small payload would otherwise keep a whole receive buffer alive).
+ * Memory:  an entry is copied, so that what it holds is what is counted (a small payload would
+ *          otherwise keep a whole receive buffer alive).  Small ones share slabs of 16 KiB: one
+ *          that is still on its way to a consumer keeps as much, at most.
  * Threads: one loop.
  * Limits:  `bytes`, bookkeeping included; the oldest goes.  An entry above an eighth of that is
  *          not kept.
