@@ -8,6 +8,7 @@
 #define METADATA_PATHS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -19,6 +20,7 @@
 #define PATH_BOOKIES          "/ledgers/available/"
 #define PATH_BOOKIES_READONLY "/ledgers/available/readonly/"
 #define PATH_COOKIES          "/ledgers/cookies/"
+#define PATH_BOOKIE_RACKS     "/bookies" /* one value for all: records.h, bookie_racks_read() */
 #define PATH_IDGEN_LONG       "/ledgers/idgen-long/"
 /* Its numbers are whole ledger ids: it starts at our bucket << 32 (ids.h); in a store that
  * nobody initialized, at 0. */
@@ -44,6 +46,7 @@ struct topic_name {
 /* Accepts "local", "t/n/local" and full names.  ERR_INVALID_NAME; gives. */
 MUST_CHECK enum err topic_name_parse(const char *text, struct topic_name *out);
 void topic_name_drop(struct topic_name *n);
+size_t topic_name_base_len(const char *local); /* without "-partition-N" */
 
 MUST_CHECK enum err path_ledger(int64_t id, char into[META_KEY_MAX]);
 /* Back from a key under /ledgers: ERR_NOT_FOUND for one that is no ledger. */

@@ -38,6 +38,14 @@ static int32_t partition_of(const char *local, size_t *base_len)
     return (int32_t)n;
 }
 
+size_t topic_name_base_len(const char *local)
+{
+    size_t len;
+
+    (void)partition_of(local, &len);
+    return len;
+}
+
 /* A name of four parts is of the time before 2.0 (tenant/cluster/namespace/topic): refused,
  * as any '/' in the last part is. */
 static enum err take_parts(const char *text, struct topic_name *n)

@@ -11,6 +11,11 @@ static const char *below(const struct follower *f, const char *key)
     return key + strlen(f->prefix);
 }
 
+static bool wants(const struct follower *f, const char *key)
+{
+    return !f->wants || f->wants(below(f, key));
+}
+
 static void stopped(struct follower *f)
 {
     mem_free(f->after);
@@ -26,7 +31,7 @@ static void page_came(struct meta_call *c, const struct meta_reply *r);
 static void ask_page(struct follower *f)
 {
     f->call = (struct meta_call){.home = f->home, .done = page_came};
-    meta_range(f->meta, f->prefix, f->after, PAGE, false, &f->call);
+    meta_range(f->meta, f->prefix, f->after, PAGE, f->keys_only, &f->call);
 }
 
 static void list(struct follower *f)
@@ -51,11 +56,14 @@ static void retry(struct timer *t)
 static void take_page(struct follower *f, const struct meta_reply *r)
 {
     mirror_page(&f->mirror, r->revision);
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < r->count; i++) {
+        if (!wants(f, r->items[i].key))
+            continue;
         mirror_listed(&f->mirror, &(struct mirror_fact){.key = below(f, r->items[i].key),
                                                         .value = slice_view(r->items[i].value),
                                                         .version = r->items[i].version,
                                                         .revision = r->revision});
+    }
     if (r->count > 0) {
         mem_free(f->after);
         f->after = mem_string(r->items[r->count - 1].key);
@@ -102,6 +110,8 @@ static void changed(struct meta_watch *w, const struct meta_change *c)
         list(f);
         return;
     }
+    if (!wants(f, c->key))
+        return;
     bool put = c->kind == META_CHANGED_PUT;
     mirror_change(&f->mirror,
                   &(struct mirror_fact){.key = below(f, c->key),

@@ -18,6 +18,8 @@ struct follower {
     struct loop *home;
     struct metadata *meta;
     const char *prefix;
+    bool keys_only;                        /* values do not matter */
+    bool (*wants)(const char *key);        /* below the prefix; NULL: every one */
     void (*caught_up)(struct follower *f); /* after every list */
     void (*stopped)(struct follower *f);
     struct mirror mirror; /* mirror_init() is the owner's */

@@ -50,8 +50,11 @@ static struct mirror_key *apply(struct mirror *m, const struct mirror_fact *f)
     bool was = k->there;
     k->revision = f->revision;
     k->there = f->version >= 0;
-    if (was || k->there)
-        m->told(m->ctx, f);
+    if (was || k->there) {
+        struct mirror_fact fact = *f;
+        fact.tag = &k->tag;
+        m->told(m->ctx, &fact);
+    }
     return k;
 }
 

@@ -26,6 +26,8 @@ struct mirror_fact {
     struct view value;
     int64_t version;
     uint64_t revision; /* it is so at this one */
+    void **tag;        /* for told(): the owner's, kept with the key; NULL at first, and gone when
+                          the key is absent and told so */
 };
 
 struct mirror_key {
@@ -33,6 +35,7 @@ struct mirror_key {
     char *key;
     bool there, listed;
     uint64_t revision;
+    void *tag;
 };
 
 struct mirror {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "broker/broker.h"
 #include "broker/policy/topic_facts.h"
 
 bool checks_too_long(const char *name)
@@ -31,6 +32,70 @@ enum err checks_topic(struct session *s, const char *topic, enum action action,
     if (err)
         topic_name_drop(name);
     return err;
+}
+
+/* ---- namespaces, patterns ---- */
+
+void ns_name_drop(struct ns_name *n)
+{
+    mem_free(n->tenant);
+    mem_free(n->ns);
+    mem_free(n->topics);
+    *n = (struct ns_name){0};
+}
+
+static enum err cut_namespace(const char *text, struct ns_name *n)
+{
+    const char *slash = checks_too_long(text) ? NULL : strchr(text, '/');
+    char key[META_KEY_MAX];
+
+    if (!slash)
+        return ERR_INVALID_NAME;
+    *n = (struct ns_name){.tenant = mem_string_n(text, (size_t)(slash - text)),
+                          .ns = mem_string(slash + 1)};
+    if (path_topics(n->tenant, n->ns, key)) {
+        ns_name_drop(n);
+        return ERR_INVALID_NAME;
+    }
+    n->topics = mem_string(key);
+    return ERR_OK;
+}
+
+enum err checks_namespace(struct session *s, const char *text, struct ns_name *name,
+                          const char **why)
+{
+    *why = "not a namespace's name";
+    TRY(cut_namespace(text, name));
+    *why = "not allowed to list the topics of this namespace";
+    enum err err = authorize(session_env(s)->authorizer, &s->principal, ACTION_LIST, text);
+    if (err)
+        ns_name_drop(name);
+    return err;
+}
+
+/* In characters: continuation bytes are none. */
+static int64_t text_length(const char *text)
+{
+    int64_t n = 0;
+
+    for (; *text; text++)
+        n += (*text & 0xc0) != 0x80;
+    return n;
+}
+
+enum err checks_pattern(const struct session *s, const char *text, struct topic_pattern **out,
+                        const char **why)
+{
+    const struct broker_conf *conf = session_env(s)->conf;
+
+    *why = "the broker does not evaluate patterns";
+    if (!conf->evaluates_patterns)
+        return ERR_NOT_ALLOWED;
+    *why = "the pattern is longer than subscriptionPatternMaxLength";
+    if (text_length(text) > conf->pattern_max)
+        return ERR_NOT_ALLOWED;
+    *why = "not a regular expression that the broker knows";
+    return topic_pattern_new(out, text) ? ERR_NOT_ALLOWED : ERR_OK;
 }
 
 bool checks_reserved(const char *subscription)

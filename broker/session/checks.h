@@ -2,6 +2,7 @@
 #ifndef BROKER_SESSION_CHECKS_H
 #define BROKER_SESSION_CHECKS_H
 
+#include "broker/cluster/topic_pattern.h"
 #include "broker/session/session.h"
 #include "metadata/paths.h"
 
@@ -13,6 +14,19 @@ MUST_CHECK enum err checks_topic_name(const char *topic, struct topic_name *name
 /* Name, kind, and authorization; *name is given on ERR_OK, *why is a sentence otherwise. */
 MUST_CHECK enum err checks_topic(struct session *s, const char *topic, enum action action,
                                  struct topic_name *name, const char **why);
+
+struct ns_name {
+    char *tenant, *ns;
+    char *topics; /* what the keys of its topics begin with */
+};
+/* "tenant/namespace" whose topics may be listed; *name is given on ERR_OK. */
+MUST_CHECK enum err checks_namespace(struct session *s, const char *text, struct ns_name *name,
+                                     const char **why);
+void ns_name_drop(struct ns_name *n);
+/* One that the broker may try names with; given on ERR_OK. */
+MUST_CHECK enum err checks_pattern(const struct session *s, const char *text,
+                                   struct topic_pattern **out, const char **why);
+
 bool checks_reserved(const char *subscription); /* a name of the broker's own */
 /* NULL, or why not.  Plain bytes and strings need no schema to be kept. */
 const char *checks_schema(const Pulsar__Proto__Schema *schema);

@@ -17,6 +17,8 @@ static void reply_connected(struct session *s, int32_t version)
 
     flags.has_supports_get_partitioned_metadata_without_auto_creation = true;
     flags.supports_get_partitioned_metadata_without_auto_creation = true;
+    flags.has_supports_topic_watchers = true;
+    flags.supports_topic_watchers = session_env(s)->conf->evaluates_patterns;
     ok.server_version = "Pulsar Server (LGM " LGM_VERSION ")";
     ok.has_protocol_version = true;
     ok.protocol_version = version;

@@ -68,6 +68,7 @@ enum err on_refused(struct session *s, const struct command *command)
     const Pulsar__Proto__BaseCommand *c = command->base;
 
     switch (c->type) {
+<<<<<<< HEAD
     case TYPE(GET_TOPICS_OF_NAMESPACE):
         refuse_with_error(s, c->gettopicsofnamespace->request_id,
                           "listing the topics of a namespace is not supported yet");
@@ -78,6 +79,10 @@ enum err on_refused(struct session *s, const struct command *command)
         break;
     case TYPE(WATCH_TOPIC_LIST_CLOSE):
         refuse_with_error(s, c->watchtopiclistclose->request_id, "there is no such watcher");
+=======
+    case TYPE(SEEK):
+        refuse_with_error(s, c->seek->request_id, "seek is not supported yet");
+>>>>>>> 79d1b46 (wip)
         break;
     case TYPE(GET_SCHEMA):
         ANSWER(s, c->getschema->request_id, CommandGetSchemaResponse, COMMAND_GET_SCHEMA_RESPONSE,

@@ -25,8 +25,15 @@ static const struct {
     [TYPE(UNSUBSCRIBE)]                       = {IN(READY), on_unsubscribe},
     [TYPE(CONSUMER_STATS)]                    = {IN(READY), on_consumer_stats},
     [TYPE(CLOSE_CONSUMER)]                    = {IN(READY), on_close_consumer},
+    [TYPE(GET_TOPICS_OF_NAMESPACE)]           = {IN(READY), on_topics_of_namespace},
+    [TYPE(WATCH_TOPIC_LIST)]                  = {IN(READY), on_watch_topics},
+    [TYPE(WATCH_TOPIC_LIST_CLOSE)]            = {IN(READY), on_unwatch_topics},
 
+<<<<<<< HEAD
     [TYPE(GET_TOPICS_OF_NAMESPACE)]           = {IN(READY), on_refused},
+=======
+    [TYPE(SEEK)]                              = {IN(READY), on_refused},
+>>>>>>> 79d1b46 (wip)
     [TYPE(GET_SCHEMA)]                        = {IN(READY), on_refused},
     [TYPE(GET_OR_CREATE_SCHEMA)]              = {IN(READY), on_refused},
     [TYPE(NEW_TXN)]                           = {IN(READY), on_refused},
@@ -36,8 +43,6 @@ static const struct {
     [TYPE(END_TXN_ON_PARTITION)]              = {IN(READY), on_refused},
     [TYPE(END_TXN_ON_SUBSCRIPTION)]           = {IN(READY), on_refused},
     [TYPE(TC_CLIENT_CONNECT_REQUEST)]         = {IN(READY), on_refused},
-    [TYPE(WATCH_TOPIC_LIST)]                  = {IN(READY), on_refused},
-    [TYPE(WATCH_TOPIC_LIST_CLOSE)]            = {IN(READY), on_refused},
 };
 /* clang-format on */
 

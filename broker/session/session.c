@@ -28,11 +28,7 @@ void session_let_go(struct session *s)
     mem_free(s->who.address);
     mem_free(s->who.client);
     mem_free(s);
-    if (home->closing && list_empty(&home->all) && home->closed) {
-        void (*closed)(void *ctx) = home->closed;
-        home->closed = NULL;
-        closed(home->closed_ctx);
-    }
+    sessions_tell_if_closed(home);
 }
 
 /* The connection is gone; the memory goes with the last guest. */
@@ -52,6 +48,7 @@ static void end(struct session *s)
     session_undelivered_go(s);
     session_producers_leave(s);
     session_consumers_leave(s);
+    session_watchers_leave(s);
     session_let_go(s); /* the connection's own */
 }
 

@@ -13,14 +13,17 @@
  * Limits:  A connection is always read.  A producer that sends more than there is room for is put
  *          off (put_off.h).  Deliveries stop past WRITE_HIGH bytes that have not left, and past
  *          ANSWERS_MAX of answers among them the connection is closed: its client asks and does
- *          not read.  HANDLES_MAX producers and consumers; an arena of ARENA_MAX a command.
+ *          not read.  HANDLES_MAX producers and consumers, WATCHERS_MAX watchers of topics; an
+ *          arena of ARENA_MAX a command.
  */
 #ifndef BROKER_SESSION_SESSION_H
 #define BROKER_SESSION_SESSION_H
 
 #include "broker/table.h"
 
+#include "broker/cluster/topic_watch.h"
 #include "broker/managed_ledger/pairs.h"
+#include "broker/session/listings.h"
 #include "broker/session/receipts.h"
 #include "broker/session/sessions.h"
 #include "broker/session/unsent.h"
@@ -31,7 +34,7 @@
 #include "proto/command.h"
 #include "proto/frame.h"
 
-enum { HANDLES_MAX = 65536, ARENA_MAX = 16 * 1024 * 1024 };
+enum { HANDLES_MAX = 65536, WATCHERS_MAX = 1000, ARENA_MAX = 16 * 1024 * 1024 };
 enum { WRITE_HIGH = 4 * 1024 * 1024, ANSWERS_MAX = 16 * 1024 * 1024 };
 enum { PROTOCOL_VERSION = 21 };
 
@@ -62,6 +65,8 @@ struct sessions {
     struct list_node told, returning; /* session_producer.turn */
     struct timer look;
 
+    struct listings listings;
+    struct topic_watches *watches;
     bool closing;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -76,6 +81,15 @@ enum handle_state {
     HANDLE_PUT_OFF,   /* a producer for which there is no room (put_off.h), as the next */
     HANDLE_TOLD,
     HANDLE_RETURNING
+};
+
+/* Of the topics that a pattern means. */
+struct session_watcher {
+    struct topic_watch watch;
+    struct session *session;
+    uint64_t id, request; /* the client's */
+    char *known;          /* the hash of what it knew when it asked, or NULL */
+    UT_hash_handle hh;
 };
 
 /* What a producer and a consumer have in common. */
@@ -134,6 +148,7 @@ struct session {
 
     struct handle *producers, *consumers; /* by id */
     unsigned handles;
+    struct session_watcher *watchers; /* by id */
     size_t publishing;
     bool hears_end;               /* its client knows REACHED_END_OF_TOPIC */
     struct list_node undelivered; /* deliveries that the connection has not taken */
@@ -177,6 +192,12 @@ void session_producer_gone(struct handle *h);
 void session_producers_leave(struct session *s);
 void session_consumers_leave(struct session *s);
 void session_undelivered_go(struct session *s);
+
+/* ---- on_watch.c: the connection is gone ---- */
+void session_watchers_leave(struct session *s);
+
+/* ---- sessions.c ---- */
+void sessions_tell_if_closed(struct sessions *home);
 
 /* ---- on_send.c ---- */
 void session_sent(struct receipts *q, struct receipt *r); /* leave() of the receipts */

@@ -6,6 +6,21 @@
 #include "broker/session/put_off.h"
 #include "broker/session/session.h"
 
+void sessions_tell_if_closed(struct sessions *s)
+{
+    void (*closed)(void *ctx) = s->closed;
+
+    if (!s->closing || !closed || !list_empty(&s->all) || !topic_watches_idle(s->watches))
+        return;
+    s->closed = NULL;
+    closed(s->closed_ctx);
+}
+
+static void no_watches(void *ctx)
+{
+    sessions_tell_if_closed(ctx);
+}
+
 struct sessions *sessions_new(const struct sessions_env *env)
 {
     struct sessions *s = mem_new(struct sessions);
@@ -15,6 +30,9 @@ struct sessions *sessions_new(const struct sessions_env *env)
     put_off_init(s, env->conf);
     s->slow_us = (uint64_t)env->conf->slow_publish_ms * 1000;
     list_init(&s->all);
+    listings_init(&s->listings, env->home);
+    s->watches = topic_watches_new(env->home, env->meta);
+    topic_watches_on_idle(s->watches, no_watches, s);
     return s;
 }
 
@@ -32,8 +50,7 @@ void sessions_close(struct sessions *s, void (*done)(void *ctx), void *ctx)
     s->closed = done;
     s->closed_ctx = ctx;
     if (list_empty(&s->all)) {
-        s->closed = NULL;
-        done(ctx);
+        sessions_tell_if_closed(s);
         return;
     }
     list_each(&s->all, n) session_finish(list_entry(n, struct session, node));
@@ -45,6 +62,8 @@ void sessions_drop(struct sessions **s)
         return;
     put_off_end(*s);
     sending_pool_drop(*s);
+    listings_end(&(*s)->listings);
+    topic_watches_drop(&(*s)->watches);
     arena_drop(&(*s)->arena);
     mem_free(*s);
     *s = NULL;
