@@ -581,6 +581,50 @@ def shared_type_conflicts(client, server):
         "types", "sub", consumer_type=pulsar.ConsumerType.Failover))
 
 
+def put_off_for_a_moment(client, server):
+    """A producer that sends more than there is room for is closed and opens again by itself: each
+    message is there once, in order; another one on the same connection goes on meanwhile."""
+    n, size = 2500, 50000
+    consumer = subscribe(client, "flood", receiver_queue_size=100)
+    flood = client.create_producer("flood", batching_enabled=False, block_if_queue_full=True,
+                                   max_pending_messages=1000, send_timeout_millis=0)
+    calm = client.create_producer("calm", batching_enabled=False)
+    results, lock = [], threading.Lock()
+
+    def sent(result, _):
+        with lock:
+            results.append(result)
+    slowest = 0
+    for i in range(n):
+        flood.send_async(b"%08d" % i + bytes(size - 8), sent)
+        if i % 100 == 99:
+            began = time.monotonic()
+            calm.send(b"still here")
+            slowest = max(slowest, time.monotonic() - began)
+    flood.flush()
+    lgm.wait_until(lambda: len(results) == n, 60, "all are answered")
+    assert set(results) == {pulsar.Result.Ok}
+    for i, m in enumerate(receive_all(consumer, n)):
+        assert m.data()[:8] == b"%08d" % i, (i, m.data()[:8])
+    assert not more(consumer)
+    times = put_off_times(server)
+    print(f"      put off {times} times; the other's slowest publish took {slowest:.2f} s")
+    assert times > 0
+
+
+def more(consumer):
+    try:
+        return consumer.receive(timeout_millis=300)
+    except pulsar.Timeout:
+        return None
+
+
+def put_off_times(server):
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.web_port}/metrics") as r:
+        line = next(s for s in r.read().decode().splitlines() if s.startswith("lgm_producers_put_off_total"))
+    return int(line.split()[-1])
+
+
 def a_million_of_1_kib(client, server):
     n = ARGS.messages
     producer = client.create_producer("million", batching_enabled=True, block_if_queue_full=True,
@@ -620,10 +664,12 @@ FEATURES = (plain, batched, each_compression, keys_and_properties, chunked_20_mi
             shared_redelivery_counts, shared_redeliver_all, shared_consumer_goes,
             shared_ack_by_another, shared_type_conflicts, batch_index_acks, batch_index_cumulative,
             unacked_limit, access_modes, partitioned_in_turns, partitioned_by_key, partitioned_on_first_use,
-            partitioned_deleted_is_empty, terminated_topic, over_http, a_million_of_1_kib)
+            partitioned_deleted_is_empty, terminated_topic, over_http,
+            put_off_for_a_moment, a_million_of_1_kib)
 
 
-SETTINGS = {unacked_limit: {"args": ("--set", "maxUnackedMessagesPerConsumer=100")}}
+SETTINGS = {unacked_limit: {"args": ("--set", "maxUnackedMessagesPerConsumer=100")},
+            put_off_for_a_moment: {"args": ("--set", "maxMessagePublishBufferSizeInMB=11")}}
 
 
 def main():
