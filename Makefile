@@ -110,6 +110,10 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
 $(BUILD)/sim: $(call objects,$(wildcard tests/sim/*.c)) $(foreach f,$(below_ledger),$(call lib,$(f)))
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# What this machine could do at best, beside which bench/run.py measures.
+$(BUILD)/ceiling: $(call objects,$(wildcard bench/ceiling/*.c)) $(call lib,common)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # A fuzzer links the libraries whose decoders are fuzzed.  `make fuzz` builds them in a directory of
 # their own; what a run finds to be new stays in its corpus there for the next one.
 FUZZ_SECONDS ?= 60
@@ -198,9 +202,10 @@ crash: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@python3 tests/crash.py --build $(BUILD) --rounds $(ROUNDS)
 	@python3 tests/tiers.py --build $(BUILD) --rounds $(ROUNDS) crash
+# BENCH="--only batched-2 --runs 3": bench/run.py --help
 bench: deps-test
-	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@python3 bench/first_light.py --build $(BUILD)
+	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/ceiling
+	@python3 bench/run.py --build $(BUILD) $(BENCH)
 
 # ---- how the code reads --------------------------------------------------------------------
 
