@@ -42,6 +42,14 @@ MUST_CHECK enum err bookie_record_read(const char *bookie_id, struct view value,
 struct slice bookie_record_write(const char *bookie_id, const struct bookie_record *r);
 void bookie_record_drop(struct bookie_record *r);
 
+/* Where bookies stand, as Pulsar's tools write it: {"group":{"bookie":{"rack":"/region/rack"}}}. */
+struct bookie_place {
+    const char *group, *bookie, *rack; /* borrowed; rack "": not said */
+};
+MUST_CHECK enum err bookie_racks_read(struct view value,
+                                      void (*each)(void *ctx, const struct bookie_place *p),
+                                      void *ctx);
+
 /* Cookie: "5\n" and CookieFormat as text, with an incarnation of ours in an unknown-to-others
  * way that BookKeeper's text parser ignores: a trailing comment line "# incarnation: <hex>". */
 struct cookie_record {
