@@ -11,7 +11,8 @@ enum {
     TABLE_FIRST = 64,
     REST_FIRST_US = 100 * 1000,
     REST_MAX_US = 5 * 1000 * 1000,
-    DIAL_US = 3 * 1000 * 1000
+    DIAL_US = 3 * 1000 * 1000,
+    ADD_COST = 512 /* what an add holds besides the bytes of its frame */
 };
 
 enum link_state {
@@ -37,6 +38,7 @@ struct bookie_link {
     struct conn *conn;
     struct list_node parcels;
     size_t parcel_bytes;
+    size_t add_bytes; /* of adds without an answer */
     uint64_t rest_us, rested_at;
     uint64_t heard_at;       /* the last frame from the bookie */
     unsigned count, buckets; /* requests under way; a power of two */
@@ -105,6 +107,7 @@ static void enter(struct bookie_link *b, struct link_request *q)
         table_grow(b);
     list_push_back(bucket(b, q->op, q->ledger, q->entry), &q->by_key);
     list_push_back(queue, &q->by_time);
+    b->add_bytes += q->size;
     if (!timer_armed(&b->sweep))
         sweep_later(b);
 }
@@ -114,6 +117,7 @@ static void leave(struct link_request *q)
     list_remove(&q->by_key);
     list_remove(&q->by_time);
     q->link->count--;
+    q->link->add_bytes -= q->size;
     q->link = NULL;
 }
 
@@ -176,6 +180,7 @@ static void refuse_now(struct task *t)
 static void refuse_later(struct bookie_link *b, struct link_request *q, enum err err)
 {
     b->count++;
+    q->size = 0; /* its bytes are gone */
     q->err = err;
     list_init(&q->by_key);
     list_push_back(&b->refused, &q->by_time);
@@ -354,6 +359,13 @@ static enum err wake(struct bookie_link *b)
     return ERR_OK;
 }
 
+/* One that is frozen takes bytes without an end: what nobody waits for any more is not kept. */
+static bool has_no_room(const struct bookie_link *b, const struct link_request *q)
+{
+    return q->op == BOOKIE_ADD && b->add_bytes > 0 &&
+           b->add_bytes + q->size > b->conf.add_bytes_max;
+}
+
 static void send_frame(struct bookie_link *b, struct chain *frame)
 {
     if (b->state == LINK_READY) {
@@ -371,6 +383,8 @@ static void request(struct bookie_link *b, struct link_request *q, struct chain 
 {
     enum err err = wake(b);
 
+    if (!err && has_no_room(b, q))
+        err = ERR_BUSY;
     if (err) {
         chain_drop(frame);
         refuse_later(b, q, err);
@@ -389,6 +403,7 @@ void link_add(struct bookie_link *b, struct link_request *q, int64_t ledger, ent
     q->op = BOOKIE_ADD;
     q->ledger = ledger;
     q->entry = e;
+    q->size = (uint32_t)chain_len(frame) + ADD_COST;
     request(b, q, frame);
 }
 
@@ -401,10 +416,16 @@ void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, in
 
     q->link = b;
     q->op = BOOKIE_READ;
+    q->size = 0;
     q->ledger = ledger;
     q->entry = e;
     chain_push(&frame, slice_copy(bytes, n));
     request(b, q, &frame);
+}
+
+bool link_is_down(const struct bookie_link *b)
+{
+    return !b->host || (b->state == LINK_RESTING && loop_now(b->loop) < b->rested_at);
 }
 
 void link_cancel(struct link_request *q)
@@ -422,6 +443,8 @@ struct bookie_link *link_new(struct loop *l, const char *name, const struct link
     b->loop = l;
     b->name = mem_string(name);
     b->conf = *conf;
+    if (!b->conf.add_bytes_max)
+        b->conf.add_bytes_max = LINK_BYTES_MAX;
     table_make(b, TABLE_FIRST);
     list_init(&b->adds);
     list_init(&b->reads);

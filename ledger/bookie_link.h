@@ -13,7 +13,8 @@
  * Memory:  a request is embedded in its owner and stays put until done() or link_cancel(); the
  *          bytes of an add are taken.
  * Threads: the loop's.  done() never comes in the caller's stack.
- * Limits:  LINK_BYTES_MAX waiting for the socket, then requests fail with ERR_BUSY.
+ * Limits:  conf.add_bytes_max of adds without an answer, with what each costs besides its bytes,
+ *          and LINK_BYTES_MAX waiting for the socket; then requests fail with ERR_BUSY.
  */
 #ifndef LEDGER_BOOKIE_LINK_H
 #define LEDGER_BOOKIE_LINK_H
@@ -35,6 +36,7 @@ struct tls;
 
 struct link_conf {
     uint64_t add_timeout_us, read_timeout_us;
+    size_t add_bytes_max; /* 0: LINK_BYTES_MAX */
     struct tls *tls;
 };
 
@@ -47,6 +49,7 @@ struct link_request {
     entry_id entry;
     uint64_t due_us;
     enum err err;
+    uint32_t size; /* of an add under way */
     uint8_t op;
     struct list_node by_key, by_time;
 };
@@ -62,6 +65,8 @@ void link_add(struct bookie_link *b, struct link_request *q, int64_t ledger, ent
               struct chain *frame);
 void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, int64_t ledger,
                entry_id e, const uint8_t key[MASTER_KEY_SIZE]);
+/* It could not be reached a moment ago: requests fail at once. */
+bool link_is_down(const struct bookie_link *b);
 void link_cancel(struct link_request *q); /* no done(); a request at rest is fine */
 
 #endif

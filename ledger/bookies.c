@@ -6,6 +6,7 @@
 #include "common/mem.h"
 #include "common/parse.h"
 #include "common/rng.h"
+#include "ledger/bookie_racks.h"
 #include "ledger/placement.h"
 #include "metadata/metadata.h"
 #include "metadata/paths.h"
@@ -15,14 +16,20 @@ enum {
     LIST_PAGE = 500,
     RETRY_FIRST_US = 50 * 1000,
     RETRY_MAX_US = 2 * 1000 * 1000,
-    SUSPECT_US = 30 * 1000 * 1000
+    SUSPECT_FIRST_US = 30 * 1000 * 1000, /* and twice as long each time */
+    SAME_FAILURE_US = 1000 * 1000,       /* what comes so close together is one failure */
+    FORGIVEN_US = 300 * 1000 * 1000, /* half of the failures, after each such time without one */
+    STRIKES_MAX = 20
 };
+#define SUSPECT_MAX_US (1800ull * 1000 * 1000)
 
 struct bookie {
-    char *id;
+    char *id, *rack, *group; /* the latter as /bookies says; NULL: it does not */
     bool writable;
-    unsigned seen_writable; /* the listing that it was last in */
-    uint64_t suspect_until;
+    unsigned seen_writable;               /* the listing that it was last in */
+    uint32_t host_no, rack_no, region_no; /* equal numbers: the same one */
+    unsigned strikes;
+    uint64_t struck_at, suspect_until;
     uint32_t uses;
     struct bookie_link *link[2];
 };
@@ -31,11 +38,13 @@ struct bookies {
     struct loop *loop;
     struct metadata *meta;
     struct link_conf conf;
+    struct placement_conf place;
+    char *groups, *second_groups;
     uint64_t seed;
     uint32_t n, room;
     struct bookie **at;
     unsigned writable;
-    bool ready;
+    bool listed, placed; /* once */
     enum { LIST_RESTING, LIST_RUNNING, LIST_STALE /* running, and must run again */ } listing;
     bool gone; /* dropped while listing */
     unsigned round;
@@ -43,6 +52,7 @@ struct bookies {
     struct meta_call call;
     struct meta_watch watch;
     struct timer retry;
+    struct bookie_racks *racks;
     struct list_node watchers;
 };
 
@@ -76,6 +86,89 @@ static struct bookie *bookie_new(struct bookies *b, const char *id)
     return k;
 }
 
+static void tell(struct bookies *b);
+
+/* ---- where they stand ---- */
+
+/* What is before the port. */
+static bool same_host(const struct bookie *a, const struct bookie *k)
+{
+    const char *a_end = strrchr(a->id, ':'), *k_end = strrchr(k->id, ':');
+    size_t a_len = a_end ? (size_t)(a_end - a->id) : strlen(a->id);
+    size_t k_len = k_end ? (size_t)(k_end - k->id) : strlen(k->id);
+
+    return a_len == k_len && memcmp(a->id, k->id, a_len) == 0;
+}
+
+/* Those that nothing is said of are all in one rack. */
+static bool same_rack(const struct bookie *a, const struct bookie *k)
+{
+    return strcmp(a->rack ? a->rack : "", k->rack ? k->rack : "") == 0;
+}
+
+/* The first part of /region/rack; without one, the region of all such. */
+static size_t region_len(const struct bookie *k)
+{
+    const char *slash = k->rack && k->rack[0] == '/' ? strchr(k->rack + 1, '/') : NULL;
+
+    return slash ? (size_t)(slash - k->rack) : 0;
+}
+
+static bool same_region(const struct bookie *a, const struct bookie *k)
+{
+    size_t len = region_len(a);
+
+    return len == region_len(k) && (len == 0 || memcmp(a->rack, k->rack, len) == 0);
+}
+
+static uint32_t first_like(const struct bookies *b, uint32_t i,
+                           bool (*same)(const struct bookie *a, const struct bookie *k))
+{
+    uint32_t first = 0;
+
+    while (!same(b->at[first], b->at[i]))
+        first++;
+    return first;
+}
+
+static void number_places(struct bookies *b, uint32_t i)
+{
+    struct bookie *k = b->at[i];
+
+    k->host_no = first_like(b, i, same_host);
+    k->rack_no = first_like(b, i, same_rack);
+    k->region_no = first_like(b, i, same_region);
+}
+
+void bookies_place(struct bookies *b, const char *id, const char *group, const char *rack)
+{
+    struct bookie *k = bookie_of(b, bookies_number(b, id));
+
+    mem_free(k->group);
+    mem_free(k->rack);
+    k->group = mem_string(group);
+    k->rack = mem_string(rack);
+}
+
+void bookies_unplace(struct bookies *b)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        mem_free(b->at[i]->group);
+        mem_free(b->at[i]->rack);
+        b->at[i]->group = b->at[i]->rack = NULL;
+    }
+}
+
+void bookies_placed(struct bookies *b)
+{
+    for (uint32_t i = 0; i < b->n; i++)
+        number_places(b, i);
+    b->placed = true;
+    tell(b);
+}
+
+/* ---- the table, again ---- */
+
 uint32_t bookies_number(struct bookies *b, const char *id)
 {
     for (uint32_t i = 0; i < b->n; i++)
@@ -85,8 +178,9 @@ uint32_t bookies_number(struct bookies *b, const char *id)
         b->room = b->room ? 2 * b->room : 8;
         b->at = mem_resize(b->at, b->room * sizeof *b->at);
     }
-    b->at[b->n] = bookie_new(b, id);
-    return b->n++;
+    b->at[b->n++] = bookie_new(b, id);
+    number_places(b, b->n - 1);
+    return b->n - 1;
 }
 
 const char *bookies_id(const struct bookies *b, uint32_t number)
@@ -171,7 +265,7 @@ static void listed_all(struct bookies *b)
 {
     for (uint32_t i = 0; i < b->n; i++)
         set_writable(b, b->at[i], b->at[i]->seen_writable == b->round);
-    b->ready = true;
+    b->listed = true;
     b->retry_us = 0;
     bool again = b->listing == LIST_STALE;
     b->listing = LIST_RESTING;
@@ -186,8 +280,12 @@ static void end(struct bookies *b)
         link_drop(&b->at[i]->link[LINK_PLAIN]);
         link_drop(&b->at[i]->link[LINK_RECOVERY]);
         mem_free(b->at[i]->id);
+        mem_free(b->at[i]->rack);
+        mem_free(b->at[i]->group);
         mem_free(b->at[i]);
     }
+    mem_free(b->groups);
+    mem_free(b->second_groups);
     mem_free(b->at);
     mem_free(b);
 }
@@ -236,7 +334,7 @@ static void changed(struct meta_watch *w, const struct meta_change *c)
     bool read_only;
     const char *id = c->kind == META_CHANGED_UNSURE ? NULL : id_of(c->key, &read_only);
 
-    if (c->kind == META_CHANGED_UNSURE || b->listing != LIST_RESTING || !b->ready) {
+    if (c->kind == META_CHANGED_UNSURE || b->listing != LIST_RESTING || !b->listed) {
         list(b);
         return;
     }
@@ -252,43 +350,116 @@ static void changed(struct meta_watch *w, const struct meta_change *c)
 
 /* ---- choosing ---- */
 
-static size_t candidates(const struct bookies *b, const uint32_t *not_these, unsigned n,
-                         struct placement_bookie *out)
+/* A comma-separated list has it. */
+static bool lists(const char *list, const char *word)
 {
-    size_t count = 0;
+    size_t len = strlen(word);
 
-    for (uint32_t i = 0; i < b->n; i++) {
-        bool excluded = !b->at[i]->writable;
-        for (unsigned k = 0; k < n; k++)
-            excluded |= not_these[k] == i;
-        if (!excluded)
-            out[count++] =
-                (struct placement_bookie){.bookie = i,
-                                          .uses = b->at[i]->uses,
-                                          .suspect = loop_now(b->loop) < b->at[i]->suspect_until};
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        if (n == len && memcmp(list, word, n) == 0)
+            return true;
+        list += n + (list[n] == ',');
     }
-    return count;
+    return false;
 }
 
-static enum err choose(struct bookies *b, const uint32_t *not_these, unsigned excluded, unsigned n,
-                       uint32_t *out)
+static uint32_t tier_of(const struct bookies *b, const struct bookie *k)
 {
-    struct placement_bookie *live = mem_alloc((b->n + 1) * sizeof *live);
-    size_t count = candidates(b, not_these, excluded, live);
-    enum err err = placement_choose(live, count, n, &b->seed, out);
+    const char *group = k->group ? k->group : "";
 
-    mem_free(live);
+    if (!b->groups[0] && !b->second_groups[0])
+        return 0;
+    if (lists(b->groups, group))
+        return 0;
+    return lists(b->second_groups, group) ? 1 : PLACEMENT_EXCLUDED;
+}
+
+static bool is_suspect(const struct bookies *b, const struct bookie *k)
+{
+    return loop_now(b->loop) < k->suspect_until;
+}
+
+/* All of them, with those excluded that cannot take a slot. */
+static struct placement_bookie *describe(const struct bookies *b, bool suspects)
+{
+    struct placement_bookie *all = mem_alloc((b->n + 1) * sizeof *all);
+
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct bookie *k = b->at[i];
+        bool can = k->writable && !link_is_down(k->link[LINK_PLAIN]);
+        bool suspect = is_suspect(b, k);
+        all[i] = (struct placement_bookie){
+            .bookie = i,
+            .host = k->host_no,
+            .rack = k->rack_no,
+            .region = k->region_no,
+            .tier = can && (suspects || !suspect) ? tier_of(b, k) : PLACEMENT_EXCLUDED,
+            .uses = k->uses,
+            .suspect = suspect,
+        };
+    }
+    return all;
+}
+
+static struct placement_rules rules_of(const struct bookies *b, struct quorum q)
+{
+    return (struct placement_rules){.quorum = q,
+                                    .distinct_hosts = b->place.distinct_hosts,
+                                    .racks = b->place.racks,
+                                    .regions = b->place.regions,
+                                    .racks_min = b->place.racks_min,
+                                    .enforce_racks = b->place.enforce_racks};
+}
+
+enum err bookies_choose(struct bookies *b, struct quorum q, uint32_t *out)
+{
+    struct placement_bookie *all = describe(b, true);
+    struct placement_rules rules = rules_of(b, q);
+    uint32_t member[ENSEMBLE_MAX];
+
+    for (unsigned i = 0; i < q.ensemble; i++)
+        member[i] = PLACEMENT_NOBODY;
+    enum err err = placement_fill(&rules, all, b->n, member, &b->seed);
+    mem_free(all);
+    if (!err)
+        memcpy(out, member, q.ensemble * sizeof *out);
     return err;
 }
 
-enum err bookies_choose(struct bookies *b, unsigned n, uint32_t *out)
+bool bookies_replace(struct bookies *b, struct quorum q, const uint32_t *members, unsigned slot,
+                     bool must, uint32_t *out)
 {
-    return choose(b, NULL, 0, n, out);
+    struct placement_bookie *all = describe(b, must);
+    struct placement_rules rules = rules_of(b, q);
+    uint32_t member[ENSEMBLE_MAX], old = members[slot];
+
+    memcpy(member, members, q.ensemble * sizeof *member);
+    all[old].tier = PLACEMENT_EXCLUDED;
+    member[slot] = PLACEMENT_NOBODY;
+    enum err err = placement_fill(&rules, all, b->n, member, &b->seed);
+    mem_free(all);
+    *out = err ? old : member[slot];
+    return err == ERR_OK;
 }
 
+/* Of a recovery: copies that lie close together are better than none. */
 bool bookies_spare(struct bookies *b, const uint32_t *not_these, unsigned n, uint32_t *out)
 {
-    return choose(b, not_these, n, 1, out) == ERR_OK;
+    struct placement_bookie *all = describe(b, true);
+    unsigned seen = n < ENSEMBLE_MAX ? n : ENSEMBLE_MAX - 1;
+    struct placement_rules rules = rules_of(b, (struct quorum){seen + 1, seen + 1, 1});
+    uint32_t member[ENSEMBLE_MAX];
+
+    rules.distinct_hosts = rules.enforce_racks = false;
+    for (unsigned i = 0; i < n; i++)
+        all[not_these[i]].tier = PLACEMENT_EXCLUDED;
+    memcpy(member, not_these, seen * sizeof *member);
+    member[seen] = PLACEMENT_NOBODY;
+    enum err err = placement_fill(&rules, all, b->n, member, &b->seed);
+    mem_free(all);
+    *out = member[seen];
+    return err == ERR_OK;
 }
 
 void bookies_use(struct bookies *b, uint32_t number, int by)
@@ -298,24 +469,40 @@ void bookies_use(struct bookies *b, uint32_t number, int by)
 
 void bookies_suspect(struct bookies *b, uint32_t number)
 {
-    bookie_of(b, number)->suspect_until = loop_now(b->loop) + SUSPECT_US;
+    struct bookie *k = bookie_of(b, number);
+    uint64_t now = loop_now(b->loop), since = now - k->struck_at, us = SUSPECT_FIRST_US;
+
+    if (k->strikes > 0 && since < SAME_FAILURE_US)
+        return;
+    k->strikes = since / FORGIVEN_US < 32 ? k->strikes >> since / FORGIVEN_US : 0;
+    us <<= k->strikes;
+    k->strikes += k->strikes < STRIKES_MAX;
+    k->struck_at = now;
+    k->suspect_until = now + (us < b->place.suspect_max_us ? us : b->place.suspect_max_us);
 }
 
 /* ---- life ---- */
 
-struct bookies *bookies_new(struct loop *l, struct metadata *meta, const struct link_conf *conf)
+struct bookies *bookies_new(struct loop *l, struct metadata *meta, const struct link_conf *conf,
+                            const struct placement_conf *place)
 {
     struct bookies *b = mem_new(struct bookies);
 
     b->loop = l;
     b->meta = meta;
     b->conf = *conf;
+    b->place = *place;
+    if (!b->place.suspect_max_us)
+        b->place.suspect_max_us = SUSPECT_MAX_US;
+    b->groups = mem_string(place->groups ? place->groups : "");
+    b->second_groups = mem_string(place->second_groups ? place->second_groups : "");
     b->seed = rng_seed();
     b->retry.run = retry_now;
     list_init(&b->watchers);
     b->watch = (struct meta_watch){.home = l, .changed = changed};
     meta_watch(meta, PATH_BOOKIES, &b->watch);
     list(b);
+    b->racks = bookie_racks_new(l, meta, b);
     return b;
 }
 
@@ -326,6 +513,7 @@ void bookies_drop(struct bookies **bookies)
     *bookies = NULL;
     if (!b)
         return;
+    bookie_racks_drop(&b->racks);
     meta_unwatch(b->meta, &b->watch);
     loop_cancel(b->loop, &b->retry);
     b->gone = true;
@@ -335,12 +523,22 @@ void bookies_drop(struct bookies **bookies)
 
 bool bookies_ready(const struct bookies *b)
 {
-    return b->ready;
+    return b->listed && b->placed;
 }
 
 unsigned bookies_writable(const struct bookies *b)
 {
-    return b->writable;
+    unsigned hosts = 0;
+
+    if (!b->place.distinct_hosts)
+        return b->writable;
+    for (uint32_t i = 0; i < b->n; i++) {
+        bool first = b->at[i]->writable;
+        for (uint32_t k = 0; k < i && first; k++)
+            first = !b->at[k]->writable || b->at[k]->host_no != b->at[i]->host_no;
+        hosts += first;
+    }
+    return hosts;
 }
 
 void bookies_watch(struct bookies *b, struct bookies_watch *w)

@@ -18,12 +18,12 @@ struct bookies;
 /* Plain reads and adds; fencing reads and recovery adds.  See bookie_link.h for the reason. */
 enum link_kind { LINK_PLAIN, LINK_RECOVERY };
 
-struct bookies *bookies_new(struct loop *l, struct metadata *meta,
-                            const struct link_conf *conf); /* gives */
+struct bookies *bookies_new(struct loop *l, struct metadata *meta, const struct link_conf *conf,
+                            const struct placement_conf *place); /* gives; `place` is copied */
 void bookies_drop(struct bookies **b); /* when none of its links has a request */
 
 bool bookies_ready(const struct bookies *b);
-unsigned bookies_writable(const struct bookies *b);
+unsigned bookies_writable(const struct bookies *b); /* hosts of such, where those must differ */
 void bookies_watch(struct bookies *b, struct bookies_watch *w);
 void bookies_unwatch(struct bookies *b, struct bookies_watch *w);
 
@@ -31,9 +31,21 @@ uint32_t bookies_number(struct bookies *b, const char *id);
 const char *bookies_id(const struct bookies *b, uint32_t number);
 struct bookie_link *bookies_link(struct bookies *b, uint32_t number, enum link_kind kind);
 
-MUST_CHECK enum err bookies_choose(struct bookies *b, unsigned n, uint32_t *out);
+/* Where it stands; all are unplaced before, and it counts from bookies_placed() on. */
+void bookies_place(struct bookies *b, const char *id, const char *group, const char *rack);
+void bookies_unplace(struct bookies *b);
+void bookies_placed(struct bookies *b);
+
+/* For a new ledger.  Not who could not be reached just now. */
+MUST_CHECK enum err bookies_choose(struct bookies *b, struct quorum q, uint32_t *out);
+/* Somebody else for a slot of an ensemble; `must`: rather a suspected one than none. */
+bool bookies_replace(struct bookies *b, struct quorum q, const uint32_t *members, unsigned slot,
+                     bool must, uint32_t *out);
+/* Anyone who is none of these. */
 bool bookies_spare(struct bookies *b, const uint32_t *not_these, unsigned n, uint32_t *out);
 void bookies_use(struct bookies *b, uint32_t number, int by); /* ledgers being written there */
-void bookies_suspect(struct bookies *b, uint32_t number);     /* it has just failed */
+/* It has just failed: for a while, longer each time that it happens again soon, it is chosen only
+ * when there is nobody else. */
+void bookies_suspect(struct bookies *b, uint32_t number);
 
 #endif

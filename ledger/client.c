@@ -6,7 +6,12 @@
 #include "common/rng.h"
 #include "ledger/handle.h"
 
-enum { TIMEOUT_US = 30 * 1000 * 1000, WINDOW_ENTRIES = 50000, WINDOW_BYTES = 64 * 1024 * 1024 };
+enum {
+    TIMEOUT_US = 30 * 1000 * 1000,
+    WINDOW_ENTRIES = 50000,
+    WINDOW_BYTES = 64 * 1024 * 1024,
+    LINK_BYTES = 128 * 1024 * 1024
+};
 
 static struct ledger_client_conf with_defaults(const struct ledger_client_conf *given)
 {
@@ -16,6 +21,7 @@ static struct ledger_client_conf with_defaults(const struct ledger_client_conf *
     c.read_timeout_us = c.read_timeout_us ? c.read_timeout_us : TIMEOUT_US;
     c.window_entries = c.window_entries ? c.window_entries : WINDOW_ENTRIES;
     c.window_bytes = c.window_bytes ? c.window_bytes : WINDOW_BYTES;
+    c.link_bytes = c.link_bytes ? c.link_bytes : LINK_BYTES;
     return c;
 }
 
@@ -32,8 +38,9 @@ struct ledger_client *ledger_client_new(struct loop *home, struct metadata *meta
     adds_init(c);
     struct link_conf links = {.add_timeout_us = c->conf.add_timeout_us,
                               .read_timeout_us = c->conf.read_timeout_us,
+                              .add_bytes_max = c->conf.link_bytes,
                               .tls = c->conf.tls};
-    c->bookies = bookies_new(home, meta, &links);
+    c->bookies = bookies_new(home, meta, &links, &c->conf.place);
     return c;
 }
 
@@ -57,6 +64,11 @@ void ledger_client_drop(struct ledger_client **c)
     if (*c)
         client_release(*c);
     *c = NULL;
+}
+
+struct ledger_counts ledger_client_counts(const struct ledger_client *c)
+{
+    return c->counts;
 }
 
 bool ledger_client_ready(const struct ledger_client *c)

@@ -6,6 +6,8 @@
  *   ledger_append -> appender -> link a bookie: header + digest, one writev -> Qa replies, in
  *   order -> append->done()
  *
+ * A bookie that fails under a ledger is replaced while it is written: appender.h.
+ *
  * Memory:  requests are embedded in their owner and stay put until done().
  * Threads: a client and its handles live on one loop; done() never comes in the caller's stack.
  * Limits:  conf.window_entries and conf.window_bytes in flight a ledger, then ERR_BUSY: go on
@@ -25,18 +27,41 @@ struct ledger_client;
 struct metadata;
 struct tls;
 
+/* Which bookies ledgers get: placement.h. */
+struct placement_conf {
+    bool distinct_hosts; /* by the address in the bookie's id; else as far as there are so many */
+    bool racks, regions; /* as /bookies says */
+    unsigned racks_min;  /* in a write set */
+    bool enforce_racks;
+    const char *groups, *second_groups; /* comma between them; empty or NULL: any */
+    uint64_t suspect_max_us; /* longest time that a failing bookie is avoided; 0: 30 min */
+};
+
 struct ledger_client_conf {
     uint64_t add_timeout_us;  /* a bookie that has not answered by then has failed; 0: 30 s */
     uint64_t read_timeout_us; /* then the next replica is asked; 0: 30 s */
+    uint64_t second_read_us;  /* then one is asked besides; 0: never */
     unsigned window_entries;  /* 0: 50,000 */
     size_t window_bytes;      /* 0: 64 MiB */
+    size_t link_bytes;        /* adds that one bookie has not answered, then it fails; 0: 128 MiB */
     uint64_t slow_us;         /* an append that takes longer names who is late; 0: never */
-    struct tls *tls;          /* to the bookies; NULL: plain */
+    bool delay_changes;       /* replace a failed bookie only when the ack quorum needs it */
+    struct placement_conf place;
+    struct tls *tls; /* to the bookies; NULL: plain */
 };
 
 struct ledger_client *ledger_client_new(struct loop *home, struct metadata *meta,
                                         const struct ledger_client_conf *conf); /* gives */
 void ledger_client_drop(struct ledger_client **c); /* after all its handles */
+
+/* What has happened since it was made, and what is so now. */
+struct ledger_counts {
+    uint64_t changes;      /* bookies replaced while a ledger was written */
+    uint64_t second_reads; /* asked besides a slow bookie */
+    uint64_t corrupt;      /* entries that came with a wrong digest */
+    uint64_t lacking;      /* ledgers that do without a failed bookie now, for want of another */
+};
+struct ledger_counts ledger_client_counts(const struct ledger_client *c);
 
 /* Bookies that can take writes now, as this client knows them; false until the first listing. */
 bool ledger_client_ready(const struct ledger_client *c);

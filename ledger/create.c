@@ -192,7 +192,7 @@ void ledger_create(struct ledger_client *c, struct quorum q, int64_t above,
     k->call = call;
     k->fail.run = fail_now;
     k->meta.home = c->loop;
-    k->err = quorum_valid(q) ? bookies_choose(c->bookies, q.ensemble, k->members) : ERR_NOT_ALLOWED;
+    k->err = quorum_valid(q) ? bookies_choose(c->bookies, q, k->members) : ERR_NOT_ALLOWED;
     if (k->err) {
         loop_post(c->loop, &k->fail);
         return;

@@ -20,6 +20,7 @@ struct ledger_client {
     unsigned users;          /* the owner, handles, calls under way */
     int64_t id_next, id_end; /* what is left of the block */
     uint64_t seed;
+    struct ledger_counts counts;
     struct list_node spare_adds[ENSEMBLE_MAX + 1]; /* by write quorum: see writer.c */
     unsigned spares;
 };
@@ -53,6 +54,12 @@ void writer_drop(struct writer **w);              /* no further callback */
 entry_id writer_last_confirmed(const struct writer *w);
 int64_t writer_length(const struct writer *w);
 bool writer_is_fenced(const struct writer *w);
+
+/* change.c: puts `wanted` into the metadata, as the last fragment; l->layout says so on ERR_OK. */
+struct change;
+struct change *change_start(struct ledger *l, const struct fragment *wanted,
+                            void (*done)(void *ctx, enum err err), void *ctx);
+void change_abandon(struct change **c); /* no further callback; it may happen all the same */
 
 /* read.c */
 void readings_cancel(struct ledger *l);

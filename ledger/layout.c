@@ -197,24 +197,39 @@ static size_t keep(const struct layout *l, const struct fragment *changed, unsig
     return count;
 }
 
+static struct slice write_with(const struct layout *l, struct bookies *bookies, record *r,
+                               const struct fragment *changed, unsigned n)
+{
+    struct page *pages = mem_alloc((n + 1) * sizeof *pages);
+
+    r->segment = mem_alloc((l->record->n_segment + n) * sizeof(segment *));
+    r->n_segment = keep(l, changed, n, r->segment);
+    for (unsigned i = 0; i < n; i++) {
+        fill_page(&pages[i], bookies, l->facts.quorum, &changed[i]);
+        r->segment[r->n_segment++] = &pages[i].segment;
+    }
+    struct slice value = ledger_record_write(r);
+    mem_free((void *)r->segment);
+    mem_free(pages);
+    return value;
+}
+
+struct slice layout_changed(const struct layout *l, struct bookies *bookies,
+                            const struct fragment *next)
+{
+    record r = *l->record;
+
+    return write_with(l, bookies, &r, next, 1);
+}
+
 struct slice layout_closed(const struct layout *l, struct bookies *bookies, entry_id last,
                            int64_t length, const struct fragment *changed, unsigned n)
 {
     record r = *l->record;
-    struct page *pages = mem_alloc((n + 1) * sizeof *pages);
 
-    r.segment = mem_alloc((l->record->n_segment + n) * sizeof(segment *));
-    r.n_segment = keep(l, changed, n, r.segment);
-    for (unsigned i = 0; i < n; i++) {
-        fill_page(&pages[i], bookies, l->facts.quorum, &changed[i]);
-        r.segment[r.n_segment++] = &pages[i].segment;
-    }
     r.state = BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__CLOSED;
     r.lastentryid = last;
     r.has_lastentryid = 1;
     r.length = length;
-    struct slice value = ledger_record_write(&r);
-    mem_free((void *)r.segment);
-    mem_free(pages);
-    return value;
+    return write_with(l, bookies, &r, changed, n);
 }

@@ -31,6 +31,9 @@ const struct fragment *layout_find(const struct layout *l, entry_id e);
 struct slice layout_first(struct bookies *bookies, struct quorum q, const uint32_t *members,
                           int64_t token, const struct ledger_tag *tags, unsigned n);
 bool layout_has_token(const struct layout *l, int64_t token);
+/* The value with `next` as the last fragment, in place of one with the same first entry; gives. */
+struct slice layout_changed(const struct layout *l, struct bookies *bookies,
+                            const struct fragment *next);
 struct slice layout_marked(const struct layout *l); /* the value, IN_RECOVERY; gives */
 /* The value, CLOSED, with fragments that a recovery changed; gives. */
 struct slice layout_closed(const struct layout *l, struct bookies *bookies, entry_id last,

@@ -6,14 +6,18 @@
 #include "ledger/appender.h"
 #include "ledger/handle.h"
 
-enum { RING_FIRST = 64 };
+enum {
+    RING_FIRST = 64,
+    CHANGES_MAX = 64,           /* of one ledger's bookies */
+    TRY_AGAIN_US = 1000 * 1000, /* for a spare, when no bookie says that it is there */
+};
 
 /* One entry on its way: a request for each bookie of its write set. */
 struct add_copy {
     struct link_request q;
     struct add *add;
-    unsigned slot;
-    bool answered;
+    uint32_t bookie;
+    bool under_way, answered;
 };
 
 struct add {
@@ -28,7 +32,10 @@ struct add {
 struct writer {
     struct ledger *ledger;
     struct appender core;
-    uint32_t members[ENSEMBLE_MAX];
+    struct change *change; /* of its bookies, under way */
+    struct bookies_watch watch;
+    struct timer try_again;
+    uint64_t lacking_since;
     struct list_node alive;
     struct list_node confirmed, failed; /* appends whose done() is due */
     struct task tell;
@@ -39,6 +46,29 @@ struct writer {
 static struct loop *loop_of(const struct writer *w)
 {
     return w->ledger->client->loop;
+}
+
+/* ---- failed bookies ---- */
+
+static void stop_lacking(struct writer *w)
+{
+    struct ledger_client *c = w->ledger->client;
+
+    loop_cancel(c->loop, &w->try_again);
+    if (!w->lacking_since)
+        return;
+    w->lacking_since = 0;
+    c->counts.lacking--;
+    bookies_unwatch(c->bookies, &w->watch);
+}
+
+/* A writer that takes no more has no need of other bookies. */
+static void stop_change(struct writer *w)
+{
+    if (w->core.state == APPENDER_OPEN || w->core.state == APPENDER_CHANGING)
+        return;
+    change_abandon(&w->change);
+    stop_lacking(w);
 }
 
 /* ---- the adds ---- */
@@ -84,6 +114,8 @@ static struct add *add_take(struct writer *w, struct ledger_append *a)
     d->writer = w;
     d->append = a;
     d->stored = 0;
+    for (unsigned k = 0; k < w->core.quorum.write; k++)
+        d->copy[k].answered = true; /* nobody has been asked yet */
     list_push_back(&w->alive, &d->node);
     return d;
 }
@@ -105,23 +137,41 @@ static void add_give_back(struct add *d)
     list_push_front(&c->spare_adds[w->core.quorum.write], &d->node);
 }
 
-static void note_failure(struct writer *w, unsigned slot, entry_id e, enum err err)
+static int slot_of(const struct writer *w, uint32_t bookie)
+{
+    for (unsigned s = 0; s < w->core.quorum.ensemble; s++)
+        if (w->core.tail.bookie[s] == bookie)
+            return (int)s;
+    return -1;
+}
+
+static bool has_failed_before(const struct writer *w, uint32_t bookie)
+{
+    int s = slot_of(w, bookie);
+
+    return s < 0 || w->core.failed & 1u << s;
+}
+
+/* Once for each failure, not for all that was under way to it. */
+static void note_failure(struct writer *w, uint32_t bookie, entry_id e, enum err err)
 {
     struct bookies *bookies = w->ledger->client->bookies;
     bool fatal = err_class(err) == CLASS_FATAL;
 
-    if (w->core.state != APPENDER_OPEN)
+    if (w->core.state == APPENDER_FAILED || w->core.state == APPENDER_FENCED)
         return;
-    log_event(LOG_WARN, fatal ? "ledger.fenced" : "ledger.failed", F_I64("ledger", w->ledger->id),
-              F_STR("bookie", bookies_id(bookies, w->members[slot])), F_I64("entry", e),
-              F_I64("last", w->core.lac), F_ERR(err));
+    if (!fatal && has_failed_before(w, bookie))
+        return;
+    log_event(LOG_WARN, fatal ? "ledger.fenced" : "ledger.bookie_failed",
+              F_I64("ledger", w->ledger->id), F_STR("bookie", bookies_id(bookies, bookie)),
+              F_I64("entry", e), F_I64("last", w->core.lac), F_ERR(err));
     if (!fatal)
-        bookies_suspect(bookies, w->members[slot]);
+        bookies_suspect(bookies, bookie);
 }
 
 static const char *who(const struct writer *w, const struct add_copy *c)
 {
-    return bookies_id(w->ledger->client->bookies, w->members[c->slot]);
+    return bookies_id(w->ledger->client->bookies, c->bookie);
 }
 
 /* For whoever asks what took so long.  Who was late is looked up only when it is worth it. */
@@ -149,15 +199,40 @@ static void copy_done(struct link_request *q, enum err err, struct slice body)
     struct writer *w = d->writer;
 
     (void)body;
+    c->under_way = false;
     if (err) {
-        note_failure(w, c->slot, q->entry, err);
-        appender_refused(&w->core, c->slot, err);
+        note_failure(w, c->bookie, q->entry, err);
+        appender_refused(&w->core, c->bookie, q->entry, err);
     } else {
         note_stored(w, c);
-        appender_acked(&w->core, c->slot, q->entry);
+        appender_acked(&w->core, c->bookie, q->entry);
     }
     d->under_way--;
     add_give_back(d);
+    stop_change(w);
+}
+
+static void take_back(struct add_copy *c)
+{
+    if (!c->under_way)
+        return;
+    link_cancel(&c->q);
+    c->under_way = false;
+    c->add->under_way--;
+}
+
+/* What is under way to a bookie that is none of ours any more, confirmed without it long ago,
+ * holds memory for nothing. */
+static void forget_the_replaced(struct writer *w)
+{
+    list_each(&w->alive, node)
+    {
+        struct add *d = list_entry(node, struct add, node);
+        for (unsigned k = 0; k < w->core.quorum.write; k++)
+            if (slot_of(w, d->copy[k].bookie) < 0)
+                take_back(&d->copy[k]);
+        add_give_back(d);
+    }
 }
 
 /* The payload, in as many slices as leave room for the front. */
@@ -210,12 +285,16 @@ static void send_copies(void *ctx, uint32_t slots, const struct appender_add *ad
     d->append->id = add->entry;
     for (unsigned k = 0; k < w->core.quorum.write; k++) {
         struct add_copy *c = &d->copy[k];
+        unsigned slot = quorum_slot(w->core.quorum, add->entry, k);
+        if (!(slots & 1u << slot))
+            continue;
         struct chain frame = frame_of(front, &payload);
-        c->slot = quorum_slot(w->core.quorum, add->entry, k);
+        take_back(c);
+        c->bookie = w->core.tail.bookie[slot];
         c->answered = false;
-        assert(slots & 1u << c->slot);
+        c->under_way = true;
         d->under_way++;
-        link_add(bookies_link(w->ledger->client->bookies, w->members[c->slot], LINK_PLAIN), &c->q,
+        link_add(bookies_link(w->ledger->client->bookies, c->bookie, LINK_PLAIN), &c->q,
                  w->ledger->id, add->entry, &frame);
     }
     slice_drop(&front);
@@ -251,8 +330,92 @@ static void failed(void *ctx, entry_id e, void *item, enum err why)
     tell_later(w, &w->failed, item);
 }
 
-static const struct appender_effects effects = {
-    .send = send_copies, .confirm = confirmed, .fail = failed};
+static bool spare(void *ctx, const struct fragment *next, unsigned slot, bool must, uint32_t *out)
+{
+    struct writer *w = ctx;
+
+    return bookies_replace(w->ledger->client->bookies, w->core.quorum, next->bookie, slot, must,
+                           out);
+}
+
+/* Each member is counted once among the ledgers that are written at its bookie. */
+static void use(struct writer *w, const struct fragment *f, int by)
+{
+    for (unsigned s = 0; s < w->core.quorum.ensemble; s++)
+        bookies_use(w->ledger->client->bookies, f->bookie[s], by);
+}
+
+static void changed(void *ctx, enum err err)
+{
+    struct writer *w = ctx;
+    struct fragment old = w->core.tail;
+
+    w->change = NULL;
+    if (!err) {
+        log_event(LOG_INFO, "ledger.ensemble_changed", F_I64("ledger", w->ledger->id),
+                  F_I64("first", w->core.wanted.first), F_U64("changes", w->core.changes));
+        w->ledger->client->counts.changes++;
+    }
+    appender_changed(&w->core, err);
+    use(w, &w->core.tail, +1);
+    use(w, &old, -1);
+    forget_the_replaced(w);
+    stop_change(w);
+}
+
+static void change(void *ctx, const struct fragment *next)
+{
+    struct writer *w = ctx;
+
+    w->change = change_start(w->ledger, next, changed, w);
+}
+
+static void lack(void *ctx, uint32_t slots)
+{
+    struct writer *w = ctx;
+    struct ledger_client *c = w->ledger->client;
+    unsigned n = (unsigned)__builtin_popcount(slots);
+
+    if (slots && !w->lacking_since) {
+        w->lacking_since = loop_now(c->loop);
+        c->counts.lacking++;
+        bookies_watch(c->bookies, &w->watch);
+        log_event(LOG_WARN, "ledger.bookies_lacking", F_I64("ledger", w->ledger->id),
+                  F_U64("failed", n), F_U64("of", w->core.quorum.ensemble),
+                  F_U64("writable", bookies_writable(c->bookies)));
+    } else if (!slots && w->lacking_since) {
+        log_event(LOG_INFO, "ledger.bookies_restored", F_I64("ledger", w->ledger->id),
+                  F_U64("after_us", loop_now(c->loop) - w->lacking_since));
+        stop_lacking(w);
+    }
+    if (slots && !timer_armed(&w->try_again))
+        loop_after(c->loop, &w->try_again, TRY_AGAIN_US);
+}
+
+static const struct appender_effects effects = {.send = send_copies,
+                                                .confirm = confirmed,
+                                                .fail = failed,
+                                                .spare = spare,
+                                                .change = change,
+                                                .lack = lack};
+
+static void bookies_changed(struct bookies_watch *watch)
+{
+    struct writer *w = container_of(watch, struct writer, watch);
+
+    appender_try(&w->core);
+    stop_change(w);
+}
+
+static void try_again(struct timer *t)
+{
+    struct writer *w = container_of(t, struct writer, try_again);
+
+    appender_try(&w->core);
+    stop_change(w);
+    if (w->lacking_since && !timer_armed(t))
+        loop_after(loop_of(w), t, TRY_AGAIN_US);
+}
 
 /* ---- telling the owner: nothing is confirmed after a failure, so the order is this ---- */
 
@@ -293,17 +456,20 @@ struct writer *writer_new(struct ledger *l)
     list_init(&w->confirmed);
     list_init(&w->failed);
     w->tell.run = tell;
-    appender_init(&w->core, l->layout.facts.quorum, l->client->conf.window_bytes, &effects, w);
-    for (unsigned s = 0; s < w->core.quorum.ensemble; s++) {
-        w->members[s] = l->layout.facts.tail.bookie[s];
-        bookies_use(l->client->bookies, w->members[s], +1);
-    }
+    w->watch.changed = bookies_changed;
+    w->try_again.run = try_again;
+    struct appender_conf conf = {.window_bytes = l->client->conf.window_bytes,
+                                 .changes_max = CHANGES_MAX,
+                                 .delay_changes = l->client->conf.delay_changes};
+    appender_init(&w->core, l->layout.facts.quorum, &l->layout.facts.tail, &conf, &effects, w);
+    use(w, &w->core.tail, +1);
     return w;
 }
 
 void writer_stop(struct writer *w, enum err why)
 {
     appender_stop(&w->core, why);
+    stop_change(w);
 }
 
 /* Whoever is called back while this happens finds the writer gone. */
@@ -315,14 +481,15 @@ void writer_drop(struct writer **writer)
     *writer = NULL;
     if (!w)
         return;
+    change_abandon(&w->change);
+    stop_lacking(w);
     while ((node = list_pop_front(&w->alive))) {
         struct add *d = list_entry(node, struct add, node);
         for (unsigned k = 0; k < w->core.quorum.write; k++)
             link_cancel(&d->copy[k].q);
         mem_free(d);
     }
-    for (unsigned s = 0; s < w->core.quorum.ensemble; s++)
-        bookies_use(w->ledger->client->bookies, w->members[s], -1);
+    use(w, &w->core.tail, -1);
     w->gone = true;
     if (!w->telling)
         end(w);

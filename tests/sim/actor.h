@@ -3,6 +3,7 @@
 #define TESTS_SIM_ACTOR_H
 
 #include "ledger/appender.h"
+#include "ledger/changer.h"
 #include "ledger/closer.h"
 #include "ledger/reader.h"
 #include "ledger/recoverer.h"
@@ -21,6 +22,10 @@ struct actor {
     struct appender appender;
     struct appender_slot ring[ENTRIES];
     struct closer closer;
+    struct changer changer;
+    unsigned changes; /* begun; answers to an earlier one are not heard */
+    bool change_ended;
+    enum err change_err;
     unsigned next, confirmed; /* values, over all ledgers */
     unsigned close_at;        /* the ledger's entries after which it closes by itself */
 

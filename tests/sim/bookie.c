@@ -3,7 +3,7 @@
 #include "proto/bookie_frame.h"
 #include "tests/sim/sim.h"
 
-enum { SYNC_MAX = 12, DOWN_MAX = 500 };
+enum { SYNC_MAX = 12, DOWN_MAX = 500, FROZEN_MAX = 500 };
 
 static void make_durable(struct sim *s, unsigned b, const struct journal_line *line)
 {
@@ -16,6 +16,15 @@ static void make_durable(struct sim *s, unsigned b, const struct journal_line *l
     check_durable(s, b, line);
 }
 
+static void wait_for_thaw(struct sim *s, unsigned b, void (*run)(struct sim *s, struct event *e),
+                          unsigned x, unsigned y)
+{
+    struct event *e = later(s, s->bookie[b].frozen_until - s->now, run);
+
+    e->a = x;
+    e->b = y;
+}
+
 static void sync_done(struct sim *s, struct event *e)
 {
     unsigned b = e->a;
@@ -23,6 +32,10 @@ static void sync_done(struct sim *s, struct event *e)
 
     if (k->life != e->b)
         return;
+    if (k->frozen_until > s->now) {
+        wait_for_thaw(s, b, sync_done, e->a, e->b);
+        return;
+    }
     k->syncing = false;
     for (unsigned i = 0; i < k->lines; i++)
         make_durable(s, b, &k->journal[i]);
@@ -118,11 +131,19 @@ static void take_read(struct sim *s, unsigned request)
                                        .reply = r});
 }
 
+static void thawed(struct sim *s, struct event *e)
+{
+    if (s->requests[e->a].generation == e->b)
+        bookie_take(s, e->a);
+}
+
 void bookie_take(struct sim *s, unsigned request)
 {
     struct request *q = &s->requests[request];
 
-    if (s->bookie[q->bookie].down) {
+    if (s->bookie[q->bookie].frozen_until > s->now) {
+        wait_for_thaw(s, q->bookie, thawed, request, q->generation);
+    } else if (s->bookie[q->bookie].down) {
         if (chance(s, 500)) /* refused at once; else it is not even heard */
             reply_send(s, request, q->generation, &(struct reply){.err = ERR_IO});
     } else if (q->add) {
@@ -136,6 +157,16 @@ static void back_up(struct sim *s, struct event *e)
 {
     say(s, "b%u is back", e->a);
     s->bookie[e->a].down = false;
+}
+
+/* Its connections stand, and nothing is answered. */
+void bookie_freeze(struct sim *s, unsigned b)
+{
+    if (s->bookie[b].down)
+        return;
+    s->tally->frozen++;
+    s->bookie[b].frozen_until = s->now + 50 + roll(s, FROZEN_MAX);
+    say(s, "b%u is frozen until %u", b, s->bookie[b].frozen_until);
 }
 
 /* What was synced stays; of the rest, as much as had happened to reach the disk, in order. */
@@ -153,6 +184,7 @@ void bookie_crash(struct sim *s, unsigned b)
     k->lines = 0;
     k->life++;
     k->syncing = false;
+    k->frozen_until = 0;
     memcpy(k->memory, k->disk, sizeof k->memory);
     memcpy(k->fenced, k->durable_fenced, sizeof k->fenced);
     k->down = true;

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "tests/sim/sim.h"
 
 /* The invariants of the protocol (D.8), asked of what really is on the disks and in the metadata.
@@ -129,6 +131,25 @@ static void check_fragments(struct sim *s, const struct record *r)
     }
 }
 
+/* Only the last fragment, from behind what is confirmed on, and never once somebody recovers. */
+static void check_change(struct sim *s, const struct meta_request *m)
+{
+    const struct record *old = &s->records[m->ledger], *new = &m->record;
+    entry_id first = new->fragment[new->n - 1].first;
+
+    if (old->state != LEDGER_OPEN || m->actor != WRITER)
+        fault(s, "I2: a%u opens ledger %u again", m->actor, m->ledger);
+    if (first != (entry_id)s->truth[m->ledger].confirmed)
+        fault(s, "I1: ledger %u gets other bookies from %d on, with %u entries confirmed",
+              m->ledger, (int)first, s->truth[m->ledger].confirmed);
+    for (unsigned i = 0; i + 1 < new->n; i++)
+        if (i >= old->n || memcmp(&new->fragment[i], &old->fragment[i], sizeof old->fragment[i]))
+            fault(s, "I2: a change of ledger %u touches fragment %u", m->ledger, i);
+    for (unsigned i = 0; i < old->n; i++)
+        if (old->fragment[i].first < first && i + 1 >= new->n)
+            fault(s, "I2: a change of ledger %u drops fragment %u", m->ledger, i);
+}
+
 void check_put(struct sim *s, const struct meta_request *m)
 {
     const struct record *old = &s->records[m->ledger];
@@ -139,7 +160,7 @@ void check_put(struct sim *s, const struct meta_request *m)
     if (old->state == LEDGER_CLOSED)
         fault(s, "I2: a%u changes ledger %u, which is closed", m->actor, m->ledger);
     if (m->record.state == LEDGER_OPEN)
-        fault(s, "I2: a%u opens ledger %u again", m->actor, m->ledger);
+        check_change(s, m);
     if (old->state == LEDGER_IN_RECOVERY && m->actor == WRITER)
         fault(s, "I2: the writer closes ledger %u, which is in recovery", m->ledger);
     if (old->state == LEDGER_OPEN && m->record.state == LEDGER_CLOSED && m->actor != WRITER)

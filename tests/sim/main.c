@@ -11,6 +11,8 @@
 #include "common/parse.h"
 #include "tests/sim/sim.h"
 
+enum { ALL_LIVED = 5000 }; /* seeds, from which on everything in the tally must have happened */
+
 static sigjmp_buf on_abort;
 
 /* An assertion of a core is a fault like others: it is told with its story. */
@@ -29,12 +31,20 @@ static const char *one_life(struct sim *s, uint64_t seed, bool loud)
 
 static void print_tally(const struct tally *t)
 {
-    printf(
-        "%lu ledgers: %lu sealed by their writer, %lu recoveries, %lu found closed; writers: %lu "
-        "failed, %lu fenced; %lu copies, %lu replaced bookies, %lu crashes, %lu unsure answers; "
-        "%lu steps\n",
-        t->ledgers, t->sealed, t->recovered, t->adopted, t->failed, t->fenced, t->copied,
-        t->replaced, t->crashes, t->unsure, t->steps);
+#define TALLY_PRINT(name, text) printf("%12lu %s\n", t->name, text);
+    TALLY_LINES(TALLY_PRINT)
+#undef TALLY_PRINT
+}
+
+/* What so many lives should have come to. */
+static const char *never_lived(const struct tally *t)
+{
+#define TALLY_CHECK(name, text) \
+    if (t->name == 0)           \
+        return text;
+    TALLY_LINES(TALLY_CHECK)
+#undef TALLY_CHECK
+    return NULL;
 }
 
 static int usage(void)
@@ -76,6 +86,11 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     print_tally(&tally);
+    const char *missing = seeds >= ALL_LIVED ? never_lived(&tally) : NULL;
+    if (missing) {
+        printf("never lived: %s\n%lu passed, 1 failed\n", missing, (unsigned long)seeds);
+        return EXIT_FAILURE;
+    }
     printf("%lu passed, 0 failed\n", (unsigned long)seeds);
     sim_drop(&s);
     return EXIT_SUCCESS;

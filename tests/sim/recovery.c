@@ -209,9 +209,11 @@ static void after_recovery(struct actor *a)
         (int)a->last);
     check_held(a);
     if (a->err) {
+        s->tally->hindered++;
         find_later(a, 1 + roll(s, RETRY_MAX));
         return;
     }
+    s->tally->short_end += r->last + 1 < (entry_id)s->truth[a->ledger].sent;
     if (r->state != LEDGER_CLOSED || r->last != a->last || r->length != a->length)
         fault(s, "I2: a%u believes in an end of ledger %u that is not in the metadata", a->number,
               a->ledger);
@@ -282,6 +284,7 @@ static void found(struct actor *a, enum err err)
     struct ledger_facts facts = facts_of(s, &a->record);
     s->tally->recovered += facts.state != LEDGER_CLOSED;
     s->tally->adopted += facts.state == LEDGER_CLOSED;
+    s->tally->many += facts.state != LEDGER_CLOSED && a->record.n > 2;
     a->recovery = RECOVERING;
     a->ended = false;
     recoverer_start(&a->recoverer, &facts, &to_recover, a);
@@ -296,6 +299,8 @@ void recovery_meta(struct sim *s, const struct meta_request *m, enum err err)
         a->record = m->record;
         facts = facts_of(s, &a->record);
     }
+    s->tally->overtaken += a->recovery == RECOVERING && !m->put && a->recoverer.has_end &&
+                           facts.state == LEDGER_CLOSED;
     if (a->recovery == FINDING)
         found(a, err);
     else if (!m->put)

@@ -25,7 +25,8 @@ enum {
     WRITER = 0,
     LEDGERS = 8,
     ENTRIES = 32, /* of a ledger */
-    FRAGMENTS = 12,
+    FRAGMENTS = 48,
+    CHANGES = 8, /* of a ledger's bookies, by its writer */
     JOURNAL = 512,
     REQUESTS = 4096,
     EVENTS = 8192,
@@ -74,6 +75,7 @@ struct reply {
 struct meta_request {
     bool put;
     unsigned actor, life;
+    unsigned change; /* of the writer's bookies, so many have gone before; 0: something else */
     unsigned ledger;
     int64_t expected;
     struct record record;
@@ -99,6 +101,7 @@ struct journal_line {
 
 struct sim_bookie {
     bool down;
+    unsigned frozen_until;
     bool syncing;
     unsigned life;
     bool fenced[LEDGERS], durable_fenced[LEDGERS];
@@ -125,17 +128,51 @@ struct knobs {
     unsigned timeout;
     unsigned refuse, misread; /* per mille of adds, of reads */
     unsigned meta_away, meta_unsure;
-    unsigned crashes, cuts, partitions; /* so many, at random times */
-    unsigned total;                     /* entries that the writer has */
-    unsigned past;                      /* per mille of ledgers that have changed bookies */
-    unsigned pause;                     /* of the writer, at most, between appends */
-    unsigned writer_dies;               /* when; 0: never */
+    unsigned crashes, cuts, partitions, freezes; /* so many, at random times */
+    unsigned alone; /* per mille of the times that a spare is looked for: there is none */
+    bool delay_changes;
+    unsigned total;       /* entries that the writer has */
+    unsigned past;        /* per mille of ledgers that have changed bookies */
+    unsigned pause;       /* of the writer, at most, between appends */
+    unsigned writer_dies; /* when; 0: never */
     unsigned recover_at[ACTORS];
 };
 
+/* What has been lived, a line each: TALLY(name, what it is). */
+#define TALLY_LINES(TALLY)                                                      \
+    TALLY(ledgers, "ledgers")                                                   \
+    TALLY(sealed, "closed by their writer")                                     \
+    TALLY(recovered, "recoveries begun")                                        \
+    TALLY(adopted, "ledgers found closed by a recoverer")                       \
+    TALLY(overtaken, "recoveries that another one closed first")                \
+    TALLY(hindered, "recoveries that could not know")                           \
+    TALLY(short_end, "ledgers closed before the last entry that was sent")      \
+    TALLY(copied, "entries written back")                                       \
+    TALLY(replaced, "bookies replaced by a recovery")                           \
+    TALLY(many, "recoveries of ledgers of three fragments or more")             \
+    TALLY(failed, "writers that gave a ledger up")                              \
+    TALLY(fenced, "writers fenced by a bookie")                                 \
+    TALLY(changes, "changes of bookies begun by a writer")                      \
+    TALLY(changed, "and done")                                                  \
+    TALLY(instead, "in the place of the last fragment")                         \
+    TALLY(at_quorum, "with an entry that had its quorum and was not confirmed") \
+    TALLY(chained, "right after another, before anything was confirmed")        \
+    TALLY(change_unsure, "that were looked up because nobody knew")             \
+    TALLY(change_fenced, "that met a recovery")                                 \
+    TALLY(change_dead, "whose writer died meanwhile")                           \
+    TALLY(lacking, "times that a writer went on without a bookie")              \
+    TALLY(taken_back, "and had it back, or another")                            \
+    TALLY(too_few, "writers that could not go on for want of bookies")          \
+    TALLY(crashes, "crashes of bookies")                                        \
+    TALLY(frozen, "bookies frozen")                                             \
+    TALLY(unsure, "answers of the metadata store that left open what it did")   \
+    TALLY(second_reads, "reads asked of a second bookie besides a slow one")    \
+    TALLY(steps, "steps")
+
 struct tally {
-    unsigned long ledgers, sealed, recovered, adopted, failed, fenced, copied, replaced, unsure,
-        crashes, steps;
+#define TALLY_FIELD(name, text) unsigned long name;
+    TALLY_LINES(TALLY_FIELD)
+#undef TALLY_FIELD
 };
 
 struct actor;
@@ -183,6 +220,7 @@ void network_cut(struct sim *s, unsigned actor, unsigned bookie);
 /* bookie.c */
 void bookie_take(struct sim *s, unsigned request);
 void bookie_crash(struct sim *s, unsigned b);
+void bookie_freeze(struct sim *s, unsigned b);
 
 /* metadata.c: answers come to actor_meta() */
 void meta_ask(struct sim *s, const struct meta_request *m);

@@ -152,6 +152,9 @@ static struct knobs knobs_of(struct sim *s)
     k.crashes = deadly ? roll(s, 6) : 0;
     k.cuts = calm ? 0 : roll(s, 8);
     k.partitions = calm ? 0 : roll(s, 4);
+    k.freezes = calm ? 0 : roll(s, 4);
+    k.alone = chance(s, 500) ? roll(s, 1001) : 0;
+    k.delay_changes = chance(s, 150);
     k.total = 4 + roll(s, chance(s, 500) ? 24 : 60);
     k.past = chance(s, 300) ? 500 : 0;
     if (chance(s, 500))
@@ -169,6 +172,11 @@ static struct knobs knobs_of(struct sim *s)
 static void crash_event(struct sim *s, struct event *e)
 {
     bookie_crash(s, e->a);
+}
+
+static void freeze_event(struct sim *s, struct event *e)
+{
+    bookie_freeze(s, e->a);
 }
 
 static void cut_event(struct sim *s, struct event *e)
@@ -197,7 +205,7 @@ static void plan(struct sim *s, unsigned times, void (*run)(struct sim *s, struc
 {
     while (times-- > 0) {
         struct event *e = later(s, roll(s, HEAL - 1), run);
-        e->a = run == crash_event ? roll(s, BOOKIES) : roll(s, ACTORS);
+        e->a = roll(s, run == crash_event || run == freeze_event ? BOOKIES : ACTORS);
         e->b = roll(s, BOOKIES);
     }
 }
@@ -218,6 +226,7 @@ static void begin(struct sim *s, uint64_t seed, bool loud)
     memset(s->cut_until, 0, sizeof s->cut_until);
     s->knobs = knobs_of(s);
     plan(s, s->knobs.crashes, crash_event);
+    plan(s, s->knobs.freezes, freeze_event);
     plan(s, s->knobs.cuts, cut_event);
     plan(s, s->knobs.partitions, partition_event);
     for (unsigned a = 1; a < ACTORS; a++)

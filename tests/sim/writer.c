@@ -22,10 +22,11 @@ static void send_copies(void *ctx, uint32_t slots, const struct appender_add *ad
     struct request q = {.actor = WRITER, .ledger = w->ledger, .entry = add->entry, .add = true};
 
     t->value[add->entry] = value_of(add->item);
-    t->sent = (unsigned)add->entry + 1;
+    if (t->sent <= (unsigned)add->entry)
+        t->sent = (unsigned)add->entry + 1;
     q.image = (struct image){.lac = add->lac, .length = add->length, .value = value_of(add->item)};
     for (q.slot = 0; q.slot < w->sim->knobs.quorum.ensemble; q.slot++) {
-        q.bookie = w->record.fragment[w->record.n - 1].bookie[q.slot];
+        q.bookie = w->appender.tail.bookie[q.slot];
         if (slots & 1u << q.slot)
             request_send(w->sim, &q);
     }
@@ -50,8 +51,131 @@ static void failed(void *ctx, entry_id e, void *item, enum err why)
         value_of(item), err_name(why));
 }
 
-static const struct appender_effects to_append = {
-    .send = send_copies, .confirm = confirmed, .fail = failed};
+/* ---- other bookies ---- */
+
+static bool spare(void *ctx, const struct fragment *next, unsigned slot, bool must, uint32_t *out)
+{
+    struct actor *w = ctx;
+    struct sim *s = w->sim;
+    unsigned start = roll(s, BOOKIES);
+
+    if (!(must && healed(s)) && chance(s, s->knobs.alone))
+        return false;
+    for (unsigned i = 0; i < BOOKIES; i++) {
+        uint32_t b = (start + i) % BOOKIES;
+        bool taken = false;
+        for (unsigned k = 0; k < s->knobs.quorum.ensemble; k++)
+            taken |= next->bookie[k] == b;
+        if (taken)
+            continue;
+        say(s, "writer: b%u shall take b%u's place", b, w->appender.tail.bookie[slot]);
+        *out = b;
+        return true;
+    }
+    return false;
+}
+
+static void change_put(void *ctx)
+{
+    struct actor *w = ctx;
+    struct meta_request m = {.put = true,
+                             .actor = WRITER,
+                             .change = w->changes,
+                             .ledger = w->ledger,
+                             .expected = w->record.version,
+                             .record = w->record};
+    struct record *r = &m.record;
+
+    while (r->n > 0 && r->fragment[r->n - 1].first >= w->changer.wanted.first)
+        r->n--;
+    r->fragment[r->n++] = w->changer.wanted;
+    meta_ask(w->sim, &m);
+}
+
+static void change_look(void *ctx)
+{
+    struct actor *w = ctx;
+
+    w->sim->tally->change_unsure++;
+    meta_ask(w->sim,
+             &(struct meta_request){.actor = WRITER, .change = w->changes, .ledger = w->ledger});
+}
+
+static void settle(struct actor *w);
+
+static void change_waited(struct sim *s, struct event *e)
+{
+    struct actor *w = writer_of(s);
+
+    if (w->life != e->a || w->changes != e->b || w->appender.state != APPENDER_CHANGING)
+        return;
+    changer_waited(&w->changer);
+    settle(w);
+}
+
+static void change_wait(void *ctx, unsigned tries)
+{
+    struct actor *w = ctx;
+    struct event *e = later(w->sim, 5 + 5 * tries, change_waited);
+
+    e->a = w->life;
+    e->b = w->changes;
+}
+
+static void change_done(void *ctx, enum err err)
+{
+    struct actor *w = ctx;
+
+    w->change_ended = true;
+    w->change_err = err;
+}
+
+static const struct changer_effects to_change = {
+    .put = change_put, .look = change_look, .wait = change_wait, .done = change_done};
+
+static void count_change(struct actor *w)
+{
+    const struct appender *a = &w->appender;
+    struct tally *t = w->sim->tally;
+    bool at_quorum = false;
+
+    for (entry_id e = a->lac + 1; e < a->next; e++)
+        at_quorum |=
+            (unsigned)__builtin_popcount(a->ring[(size_t)e & (a->room - 1)].acks) >= a->quorum.ack;
+    t->changes++;
+    t->at_quorum += at_quorum;
+    t->instead += a->wanted.first == a->tail.first;
+    t->chained += w->change_ended;
+}
+
+static void change(void *ctx, const struct fragment *next)
+{
+    struct actor *w = ctx;
+
+    count_change(w);
+    say(w->sim, "writer: changes the bookies of ledger %u from %d on", w->ledger, (int)next->first);
+    w->changes++;
+    changer_start(&w->changer, w->sim->knobs.quorum.ensemble, &w->appender.tail, next, &to_change,
+                  w);
+}
+
+static void lack(void *ctx, uint32_t slots)
+{
+    struct actor *w = ctx;
+
+    say(w->sim, "writer: goes on without slots %x", slots);
+    if (slots)
+        w->sim->tally->lacking++;
+    else
+        w->sim->tally->taken_back++;
+}
+
+static const struct appender_effects to_append = {.send = send_copies,
+                                                  .confirm = confirmed,
+                                                  .fail = failed,
+                                                  .spare = spare,
+                                                  .change = change,
+                                                  .lack = lack};
 
 /* ---- effects of the closer ---- */
 
@@ -129,11 +253,24 @@ static void close_event(struct sim *s, struct event *e)
     closer_start(&w->closer, w->appender.lac, w->appender.length, &to_close, w);
 }
 
-/* Outside the core: a ledger that failed, or is full, is closed where it is. */
+static void end_change(struct actor *w)
+{
+    struct tally *t = w->sim->tally;
+
+    t->changed += w->change_err == ERR_OK;
+    t->change_fenced += w->change_err == ERR_FENCED;
+    say(w->sim, "writer: the change ends: %s", err_name(w->change_err));
+    appender_changed(&w->appender, w->change_err);
+    w->change_ended = false;
+}
+
+/* Outside the cores: a ledger that failed, or is full, is closed where it is. */
 static void settle(struct actor *w)
 {
     struct sim *s = w->sim;
 
+    if (w->change_ended)
+        end_change(w);
     if (w->writer != WRITING)
         return;
     if (w->appender.state == APPENDER_FENCED) {
@@ -142,10 +279,10 @@ static void settle(struct actor *w)
         w->writer = STOPPED;
         return;
     }
-    if (w->appender.state == APPENDER_OPEN && !wants_to_close(w))
+    if (w->appender.state != APPENDER_FAILED && !wants_to_close(w))
         return;
-    if (w->appender.state == APPENDER_FAILED)
-        s->tally->failed++;
+    s->tally->failed += w->appender.state == APPENDER_FAILED;
+    s->tally->too_few += w->appender.why == ERR_NOT_ENOUGH_BOOKIES;
     appender_stop(&w->appender, ERR_CLOSED);
     w->writer = ENDING;
     later(s, 1 + roll(s, 20), close_event)->a = w->life;
@@ -157,6 +294,8 @@ static void append_event(struct sim *s, struct event *e)
 
     if (w->life != e->a || w->writer != WRITING || w->ledger != e->b)
         return;
+    if (chance(s, 300))
+        appender_try(&w->appender);
     for (unsigned n = 1 + roll(s, BURST_MAX); n > 0; n--) {
         if (w->next == s->knobs.total || w->appender.next == ENTRIES)
             break;
@@ -212,7 +351,10 @@ static void begin_writing(struct actor *w)
 
     w->writer = WRITING;
     w->close_at = chance(s, 300) ? 1 + roll(s, 10) : ENTRIES;
-    appender_init(&w->appender, s->knobs.quorum, 200, &to_append, w);
+    struct appender_conf conf = {
+        .window_bytes = 200, .changes_max = CHANGES, .delay_changes = s->knobs.delay_changes};
+    appender_init(&w->appender, s->knobs.quorum, &w->record.fragment[w->record.n - 1], &conf,
+                  &to_append, w);
     appender_move(&w->appender, w->ring, ENTRIES);
     go_on_from(w);
     s->tally->ledgers++;
@@ -281,11 +423,31 @@ static void on_look(struct actor *w, const struct meta_request *m, enum err err)
     }
 }
 
+/* Of a change that its ledger has not outlived. */
+static void on_change(struct actor *w, const struct meta_request *m, enum err err)
+{
+    if (m->change != w->changes || m->ledger != w->ledger || w->writer != WRITING ||
+        w->appender.state != APPENDER_CHANGING)
+        return;
+    struct ledger_facts facts = {0};
+    if (!err) {
+        w->record = m->record;
+        facts = facts_of(w->sim, &m->record);
+    }
+    if (m->put)
+        changer_put(&w->changer, err);
+    else
+        changer_saw(&w->changer, err, &facts);
+    settle(w);
+}
+
 void writer_meta(struct sim *s, const struct meta_request *m, enum err err)
 {
     struct actor *w = writer_of(s);
 
-    if (w->writer == CREATING) {
+    if (m->change) {
+        on_change(w, m, err);
+    } else if (w->writer == CREATING) {
         on_create(w, m, err);
     } else if (w->writer == LOOKING) {
         on_look(w, m, err);
@@ -310,9 +472,9 @@ void writer_reply(struct sim *s, const struct request *q, const struct reply *r)
     if (r->err)
         say(s, "writer: b%u, entry %d: %s", q->bookie, (int)q->entry, err_name(r->err));
     if (r->err)
-        appender_refused(&w->appender, q->slot, r->err);
+        appender_refused(&w->appender, q->bookie, q->entry, r->err);
     else
-        appender_acked(&w->appender, q->slot, q->entry);
+        appender_acked(&w->appender, q->bookie, q->entry);
     settle(w);
 }
 
@@ -333,6 +495,7 @@ void writer_kill(struct sim *s)
     if (w->writer == STOPPED)
         return;
     say(s, "writer: dies");
+    s->tally->change_dead += w->writer == WRITING && w->appender.state == APPENDER_CHANGING;
     w->life++;
     w->writer = STOPPED;
 }
