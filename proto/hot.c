@@ -274,12 +274,12 @@ static bool read_sub(struct reader *r, struct arena *arena, base_command *c)
 bool hot_read(struct view bytes, struct arena *arena, base_command **out)
 {
     struct reader r = reader_of(bytes);
-    uint8_t tag, type, sub, len;
+    uint8_t tag, type, sub;
+    uint64_t len;
 
     /* type, then the sub-message of its number, and nothing else */
-    if (read_u8(&r, &tag) || read_u8(&r, &type) || read_u8(&r, &sub) || read_u8(&r, &len) ||
-        tag != TAG(1, VARINT) || type > 15 || sub != TAG(type, BYTES) || len > BYTE_MAX ||
-        len != reader_left(&r))
+    if (read_u8(&r, &tag) || read_u8(&r, &type) || read_u8(&r, &sub) || read_varint(&r, &len) ||
+        tag != TAG(1, VARINT) || type > 15 || sub != TAG(type, BYTES) || len != reader_left(&r))
         return false;
     switch (type) {
     case PULSAR__PROTO__BASE_COMMAND__TYPE__SEND:

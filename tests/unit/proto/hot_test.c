@@ -192,6 +192,30 @@ START_TEST(what_is_broken_is_not_taken)
 }
 END_TEST
 
+/* What consumers send that gather their acks. */
+START_TEST(an_ack_of_many_is_read)
+{
+    enum { MANY = 1000 };
+    struct bench b = {.seed = 14, .arena = arena_new(ARENA * 8)};
+    Pulsar__Proto__MessageIdData *ids[MANY];
+    base_command *back;
+
+    make(&b, 3);
+    for (unsigned i = 0; i < MANY; i++)
+        ids[i] = &b.id;
+    b.ack.n_message_id = MANY;
+    b.ack.message_id = ids;
+    struct slice whole = packed(&b.c);
+    ck_assert(hot_read(slice_view(whole), b.arena, &back));
+    ck_assert_uint_eq(back->ack->n_message_id, MANY);
+    struct slice again = packed(back);
+    check_same(whole, again);
+    slice_drop(&again);
+    slice_drop(&whole);
+    arena_drop(&b.arena);
+}
+END_TEST
+
 START_TEST(the_unusual_is_left_to_protobuf)
 {
     struct bench b = {.seed = 13, .arena = arena_new(ARENA)};
@@ -220,6 +244,7 @@ int main(void)
     return suite_run("hot", (suite_case[]){
                                 SUITE_CASE(both_ways_come_to_the_same),
                                 SUITE_CASE(what_is_broken_is_not_taken),
+                                SUITE_CASE(an_ack_of_many_is_read),
                                 SUITE_CASE(the_unusual_is_left_to_protobuf),
                                 {0},
                             });
