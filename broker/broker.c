@@ -9,6 +9,7 @@
 #include "broker/cluster/ownership.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/metrics.h"
+#include "broker/policy/ns_policies.h"
 #include "broker/policy/policies.h"
 #include "broker/session/sessions.h"
 #include "broker/topic/topics.h"
@@ -116,17 +117,25 @@ static struct ml_conf ml_conf_of(const struct broker *b)
     };
 }
 
+static enum err refuse_word(const char *key, const char *value, const char *reason)
+{
+    log_event(LOG_ERROR, "broker.config_refused", F_STR("key", key), F_STR("value", value),
+              F_STR("reason", reason));
+    return ERR_BAD_CONFIG;
+}
+
 static enum err check_conf(const struct broker_conf *c)
 {
+    const unsigned types = ns_type_bits(c->subscription_types);
     bool known = strcmp(c->auto_topic_type, "partitioned") == 0 ||
                  strcmp(c->auto_topic_type, "non-partitioned") == 0;
 
-    if (!known) {
-        log_event(LOG_ERROR, "broker.config_refused", F_STR("key", "allowAutoTopicCreationType"),
-                  F_STR("value", c->auto_topic_type),
-                  F_STR("reason", "it is partitioned or non-partitioned"));
-        return ERR_BAD_CONFIG;
-    }
+    if (!known)
+        return refuse_word("allowAutoTopicCreationType", c->auto_topic_type,
+                           "it is partitioned or non-partitioned");
+    if (types == 0 || types == ~0u)
+        return refuse_word("subscriptionTypesEnabled", c->subscription_types,
+                           "some of Exclusive,Shared,Failover,Key_Shared");
     if (c->ack_quorum <= c->write_quorum && c->write_quorum <= c->ensemble)
         return ERR_OK;
     log_event(LOG_ERROR, "broker.config_refused", F_I64("ensemble", c->ensemble),

@@ -156,6 +156,13 @@ static json_object *position(const char *text)
     return o;
 }
 
+static json_object *truth(const char *text)
+{
+    bool yes = strcmp(text, "true") == 0;
+
+    return yes || strcmp(text, "false") == 0 ? json_object_new_boolean(yes) : NULL;
+}
+
 static json_object *value_of(char kind, const char *text)
 {
     static const struct unit minutes[] = {{'m', 1},    {'s', 1.0 / 60}, {'h', 60},
@@ -174,6 +181,8 @@ static json_object *value_of(char kind, const char *text)
         return scaled(text, mb);
     case '@':
         return position(text);
+    case '?':
+        return truth(text);
     default:
         return json_object_new_string(text);
     }
@@ -208,7 +217,7 @@ static json_object *pairs(const struct admin_call *c, const char *name, size_t l
 /* The value that an item of the body stands for; *there: it was said. */
 static json_object *item(const struct admin_call *c, const char *at, size_t len, bool *there)
 {
-    bool kind = strchr("#[~%@", *at) != NULL;
+    bool kind = strchr("#[~%@?", *at) != NULL;
     const char *name = at + kind, *value = admin_option(c, name, len - kind);
 
     *there = value || *at == '@' || *at == '+';
@@ -253,7 +262,7 @@ char *admin_body(const struct admin_call *c, bool *fine)
         *fine = o && (json_object_object_length(o) > 0) != !!admin_option(c, "clear", 5);
         if (!*fine)
             admin_say("either --%s key=value, or --clear", spec + 1);
-    } else if (*spec == '#' || *spec == '@') {
+    } else if (strchr("#[@", *spec)) {
         o = item(c, spec, strlen(spec), &there);
         *fine = o != NULL;
     } else {

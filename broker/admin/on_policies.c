@@ -5,6 +5,7 @@
 #include "broker/admin/namespace.h"
 #include "broker/admin/subject.h"
 #include "broker/broker.h"
+#include "broker/policy/ns_policies.h"
 #include "common/mem.h"
 
 /* NULL: fine; else why not. */
@@ -66,6 +67,34 @@ static const char *check_creation(const struct job *j, json_object *o)
     return n > (most ? most : INT32_MAX) ? "defaultNumPartitions is above the limit" : NULL;
 }
 
+static const char *check_subscription_creation(const struct job *j, json_object *o)
+{
+    (void)j;
+    return json_object_is_type(json_object_object_get(o, "allowAutoSubscriptionCreation"),
+                               json_type_boolean)
+               ? NULL
+               : "allowAutoSubscriptionCreation is true or false";
+}
+
+static const char *check_count(const struct job *j, json_object *o)
+{
+    (void)j;
+    return json_object_is_type(o, json_type_int) && json_object_get_int64(o) >= 0
+               ? NULL
+               : "it must be 0, for no limit, or more";
+}
+
+static const char *check_types(const struct job *j, json_object *o)
+{
+    (void)j;
+    for (size_t i = 0; i < json_object_array_length(o); i++) {
+        const char *type = json_object_get_string(json_object_array_get_idx(o, i));
+        if (!type || !ns_type_bit(type, strlen(type)))
+            return "a type is Exclusive, Shared, Failover or Key_Shared";
+    }
+    return NULL;
+}
+
 static const char *check_properties(const struct job *j, json_object *o)
 {
     (void)j;
@@ -108,6 +137,18 @@ static const struct policy *find(struct job *j)
             return &policies[i];
     job_refuse(j, 404, "there is no policy of that name");
     return NULL;
+}
+
+static bool is_list(const struct policy *p)
+{
+    return p->check == check_replication || p->check == check_types;
+}
+
+static bool has_its_type(const struct policy *p, json_object *value)
+{
+    return json_object_is_type(value, p->check == check_count ? json_type_int
+                                      : is_list(p)            ? json_type_array
+                                                              : json_type_object);
 }
 
 /* ---- for new namespaces ---- */
@@ -157,7 +198,7 @@ bool namespace_policies_fine(struct job *j, json_object *o)
         if (!value)
             continue;
         if (p->check)
-            why = p->check(j, value);
+            why = has_its_type(p, value) ? p->check(j, value) : "it has another form";
         if (why)
             job_refuse(j, 412, "%s: %s", p->path, why);
         else if (!p->check && !is_usual(p->field, value))
@@ -186,7 +227,11 @@ void on_policy(struct job *j)
     json_object *value = json_object_get(json_object_object_get(o, p->field));
     json_object_put(o);
     bool map = strcmp(p->path, "properties") == 0 || strcmp(p->path, "backlogQuotaMap") == 0;
-    job_json_reply(j, !value && map ? json_object_new_object() : value);
+    if (!value && map)
+        value = json_object_new_object();
+    else if (!value && p->check == check_types)
+        value = json_object_new_array();
+    job_json_reply(j, value);
 }
 
 struct setting {
@@ -231,13 +276,6 @@ static const struct policy *settable(struct job *j)
         return NULL;
     }
     return p;
-}
-
-static bool has_its_type(const struct policy *p, json_object *value)
-{
-    bool list = p->check == check_replication;
-
-    return json_object_is_type(value, list ? json_type_array : json_type_object);
 }
 
 void on_policy_set(struct job *j)

@@ -161,6 +161,10 @@ static void made(struct ml_cursor_call *call, enum err err, struct cursor *c)
 
 static void at_make(struct visit *v, struct topic *t)
 {
+    if (!managed_ledger_cursor(t->ml, v->subscription) && !topic_takes_subscription(t)) {
+        visit_end(v, ERR_BUSY, "Exceed the maximum number of subscriptions of the topic");
+        return;
+    }
     v->cursor_call.done = made;
     v->cursor_call.properties = &v->properties;
     visit_stays(v, t);

@@ -509,6 +509,21 @@ void shared_halt(struct shared *s, bool halted)
     step(s);
 }
 
+void shared_limit(struct shared *s, const struct shared_conf *conf)
+{
+    s->conf.known_max = conf->known_max;
+    s->conf.max_unacked = conf->max_unacked;
+    s->conf.max_unacked_all = conf->max_unacked_all;
+    s->blocked = is_blocked(s->blocked, s->unacked, conf->max_unacked_all);
+    list_each(&s->consumers, n)
+    {
+        struct shared_consumer *c = list_entry(n, struct shared_consumer, node);
+        c->blocked = is_blocked(c->blocked, c->unacked, conf->max_unacked);
+        note(s, c);
+    }
+    step(s);
+}
+
 void shared_retry(struct shared *s)
 {
     if (s->state != SHARED_BACKING_OFF)

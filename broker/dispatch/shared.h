@@ -123,6 +123,7 @@ void shared_grew(struct shared *s, struct position end);
 /* Begins anew at `next`: forgets what it knew, holders included. */
 void shared_rewind(struct shared *s, struct position next);
 void shared_halt(struct shared *s, bool halted); /* nothing is read until it goes on */
+void shared_limit(struct shared *s, const struct shared_conf *conf); /* other limits, from now on */
 void shared_retry(struct shared *s);
 
 void shared_acked(struct shared *s, const struct position *at, unsigned n);

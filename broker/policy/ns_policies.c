@@ -71,6 +71,67 @@ static void read_persistence(json_object *o, struct ns_policies *out)
     out->ack_quorum = (uint32_t)a;
 }
 
+/* Below zero: older Pulsars' word for "as the broker is set". */
+static void read_limits(json_object *o, struct ns_policies *out)
+{
+    static const char *const fields[NS_LIMITS] = {
+        [NS_PRODUCERS] = "max_producers_per_topic",
+        [NS_CONSUMERS] = "max_consumers_per_topic",
+        [NS_SUBSCRIPTIONS] = "max_subscriptions_per_topic",
+        [NS_SUBSCRIPTION_CONSUMERS] = "max_consumers_per_subscription",
+        [NS_UNACKED] = "max_unacked_messages_per_consumer",
+        [NS_SUBSCRIPTION_UNACKED] = "max_unacked_messages_per_subscription"};
+
+    for (unsigned i = 0; i < NS_LIMITS; i++) {
+        const int64_t n = number_in(o, fields[i], -1);
+        out->limit[i].set = n >= 0;
+        out->limit[i].most = n >= 0 ? n : 0;
+    }
+}
+
+unsigned ns_type_bit(const char *type, size_t len)
+{
+    static const char *const types[] = {"Exclusive", "Shared", "Failover", "Key_Shared"};
+
+    for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strlen(types[i]) == len && strncmp(types[i], type, len) == 0)
+            return 1u << i;
+    return 0;
+}
+
+unsigned ns_type_bits(const char *list)
+{
+    unsigned bits = 0;
+
+    for (; *list; list += *list == ',') {
+        const size_t len = strcspn(list, ",");
+        const unsigned bit = ns_type_bit(list, len);
+        if (!bit)
+            return ~0u;
+        bits |= bit;
+        list += len;
+    }
+    return bits;
+}
+
+static void read_types(json_object *list, struct ns_policies *out)
+{
+    if (!json_object_is_type(list, json_type_array))
+        return;
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        if (json_object_is_type(one, json_type_string))
+            out->types |=
+                ns_type_bit(json_object_get_string(one), (size_t)json_object_get_string_len(one));
+    }
+}
+
+static void read_subscription_creation(json_object *o, struct ns_policies *out)
+{
+    out->subscription_creation_set = true;
+    out->subscription_creation = says_true(o, "allowAutoSubscriptionCreation");
+}
+
 enum err ns_policies_read(struct view json, struct ns_policies *out)
 {
     json_object *o = parse(json), *in;
@@ -85,6 +146,10 @@ enum err ns_policies_read(struct view json, struct ns_policies *out)
         read_retention(in, out);
     if ((in = object_in(o, "persistence")))
         read_persistence(in, out);
+    if ((in = object_in(o, "autoSubscriptionCreationOverride")))
+        read_subscription_creation(in, out);
+    read_limits(o, out);
+    read_types(json_object_object_get(o, "subscription_types_enabled"), out);
     json_object_put(o);
     return ERR_OK;
 }

@@ -36,6 +36,7 @@ struct feed_ops {
     void (*rewind)(struct feed *f); /* its cursor was reset, whether a consumer is there or not */
     void (*grew)(struct feed *f);
     void (*halt)(struct feed *f, bool halted);
+    void (*limit)(struct feed *f); /* topic_limit() may say something else; or NULL */
     void (*retry)(struct feed *f);
     void (*explain)(struct feed *f, struct explanation *e);
 };

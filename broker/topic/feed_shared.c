@@ -112,20 +112,27 @@ static const struct shared_fx fx = {.read = do_read,
 
 /* ---- events ---- */
 
-static void begin(struct feed *f)
+static struct shared_conf conf_of(struct feed *f)
 {
     const struct broker_conf *conf = feed_env(f)->conf;
-    int64_t all = conf->max_unacked_per_subscription;
+    const struct topic *t = feed_subscription(f)->topic;
+    const int64_t all = topic_limit(t, NS_SUBSCRIPTION_UNACKED);
 
-    shared_init(&f->shared, &fx,
-                &(struct shared_conf){
-                    .batch_max = (unsigned)conf->dispatch_batch,
-                    .turn_max = (unsigned)conf->round_robin_batch,
-                    .out_max = DELIVERIES_MAX,
-                    .known_max = all > 0 && all < KNOWN_MAX ? (unsigned)all : KNOWN_MAX,
-                    .max_unacked = conf->max_unacked_per_consumer,
-                    .max_unacked_all = all,
-                });
+    return (struct shared_conf){
+        .batch_max = (unsigned)conf->dispatch_batch,
+        .turn_max = (unsigned)conf->round_robin_batch,
+        .out_max = DELIVERIES_MAX,
+        .known_max = all > 0 && all < KNOWN_MAX ? (unsigned)all : KNOWN_MAX,
+        .max_unacked = topic_limit(t, NS_UNACKED),
+        .max_unacked_all = all,
+    };
+}
+
+static void begin(struct feed *f)
+{
+    const struct shared_conf conf = conf_of(f);
+
+    shared_init(&f->shared, &fx, &conf);
     f->shared.next = feed_first_wanted(f);
     f->shared.end = managed_ledger_max_readable(feed_subscription(f)->topic->ml);
 }
@@ -191,6 +198,13 @@ static void halt(struct feed *f, bool halted)
     shared_halt(&f->shared, halted);
 }
 
+static void limit(struct feed *f)
+{
+    const struct shared_conf conf = conf_of(f);
+
+    shared_limit(&f->shared, &conf);
+}
+
 static void retry(struct feed *f)
 {
     shared_retry(&f->shared);
@@ -243,6 +257,7 @@ const struct feed_ops feed_shared = {
     .rewind = rewind_it,
     .grew = grew,
     .halt = halt,
+    .limit = limit,
     .retry = retry,
     .explain = explain,
 };

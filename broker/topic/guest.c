@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "broker/topic/topic.h"
@@ -225,6 +226,28 @@ void guest_since(const struct guest *g, char out[GUEST_SINCE_TEXT])
     gmtime_r(&seconds, &t);
     n = strftime(out, GUEST_SINCE_TEXT, "%Y-%m-%dT%H:%M:%S", &t);
     snprintf(out + n, GUEST_SINCE_TEXT - n, ".%03uZ", (unsigned)(g->since_ms % 1000));
+}
+
+/* The port is what differs. */
+static size_t host_len(const char *address)
+{
+    const char *port = strrchr(address, ':');
+
+    return port ? (size_t)(port - address) : strlen(address);
+}
+
+unsigned guests_from_there(const struct list_node *all, const struct guest *g)
+{
+    const char *here = g->who->address;
+    const size_t len = host_len(here);
+    unsigned same = 0;
+
+    list_each(all, n)
+    {
+        const char *there = list_entry(n, struct guest, node)->who->address;
+        same += host_len(there) == len && strncmp(here, there, len) == 0;
+    }
+    return same;
 }
 
 /* ---- the front ---- */

@@ -100,6 +100,9 @@ enum { GUEST_SINCE_TEXT = 40 };
 /* When it came in, as Pulsar writes it: 2026-07-29T08:00:00.123Z. */
 void guest_since(const struct guest *g, char out[GUEST_SINCE_TEXT]);
 
+/* How many of a list (guest.node) come from the same host as g. */
+unsigned guests_from_there(const struct list_node *all, const struct guest *g);
+
 /* ---- front ---- */
 void guest_open(struct guest *g);
 void guest_close(struct guest *g); /* once is enough, twice is fine */

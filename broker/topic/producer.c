@@ -278,6 +278,11 @@ static void make_initial(struct topic_producer *p)
 {
     struct topic *t = p->guest.topic;
 
+    if (!topic_makes_subscriptions(t) || !topic_takes_subscription(t)) {
+        guest_refuse(&p->guest, ERR_NOT_ALLOWED,
+                     "the topic takes no subscription that is not there");
+        return;
+    }
     p->making.done = initial_made;
     topic_holds(t);
     managed_ledger_cursor_create(t->ml, p->initial, POSITION_EARLIEST, &p->making);
@@ -301,6 +306,28 @@ static bool is_being_taken(const struct topic *t, const char *name)
     return taker && strcmp(container_of(taker, const struct topic_producer, seat)->name, name) == 0;
 }
 
+static unsigned producers_of(const struct topic *t)
+{
+    unsigned all = 0;
+
+    list_each(&t->producers, n) all++;
+    return all;
+}
+
+/* NULL, or why there may not be one more beside those who are there. */
+static const char *obstacle(const struct topic *t, const struct topic_producer *p)
+{
+    const int64_t same = topics_env_of(t->topics)->conf->max_same_producers;
+
+    if (p->mode != ACCESS_SHARED)
+        return NULL;
+    if (topic_limit(t, NS_PRODUCERS) > 0 && topic_is_over(t, NS_PRODUCERS, producers_of(t)))
+        return "the topic has as many producers as it may have";
+    if (same > 0 && guests_from_there(&t->producers, &p->guest) >= same)
+        return "the topic has as many producers from there as it may have";
+    return NULL;
+}
+
 /* One that fences need not care who has its name: whoever that is, is gone before it is in. */
 static void ask(struct topic_producer *p)
 {
@@ -310,8 +337,11 @@ static void ask(struct topic_producer *p)
         p->name = topics_producer_name(p->guest.topics);
     const bool cares = p->mode != ACCESS_FENCE;
     struct topic_producer *other = named(t, p->name);
+    const char *why = other ? NULL : obstacle(t, p);
     if (cares && other) {
         guest_queue_behind(&p->guest, &other->guest);
+    } else if (why) {
+        guest_refuse(&p->guest, ERR_PRODUCER_BUSY, "%s", why);
     } else if (cares && is_being_taken(t, p->name)) {
         guest_refuse(&p->guest, ERR_NOT_READY, "a producer of that name is being created");
     } else {

@@ -125,8 +125,25 @@ static void start_found(struct ml_find *f, enum err err, struct position before)
         make_at(s, before);
 }
 
+/* Those that pass are nobody's to limit: they hold nothing. */
+static bool may_make(const struct topic *t, struct topic_consumer *c)
+{
+    if (c->passing)
+        return true;
+    if (!topic_makes_subscriptions(t))
+        guest_refuse(&c->guest, ERR_SUBSCRIPTION_NOT_FOUND, "there is no such subscription");
+    else if (!topic_takes_subscription(t))
+        guest_refuse(&c->guest, ERR_NOT_ALLOWED,
+                     "the topic has as many subscriptions as it may have");
+    else
+        return true;
+    return false;
+}
+
 static void make(struct topic *t, struct topic_consumer *c)
 {
+    if (!may_make(t, c))
+        return;
     struct subscription *s = add(t, c->subscription_name, SUBSCRIPTION_MAKING);
 
     s->passing = c->passing;
@@ -152,22 +169,31 @@ static unsigned consumers_of(const struct topic *t)
     return all;
 }
 
-static bool is_over(unsigned n, int64_t max)
+static bool too_many_from(const struct topic *t, const struct guest *g)
 {
-    return max > 0 && n >= max;
+    const int64_t most = topics_env_of(t->topics)->conf->max_same_consumers;
+    int64_t same = 0;
+
+    if (most == 0)
+        return false;
+    list_each(&t->subscriptions, n) same +=
+        guests_from_there(&list_entry(n, struct subscription, node)->consumers, g);
+    return same >= most;
 }
 
 /* NULL, or why it cannot join those who are there. */
 static const char *obstacle(const struct subscription *s, const struct topic_consumer *c)
 {
-    const struct broker_conf *conf = env_of(s)->conf;
+    const struct topic *t = s->topic;
 
     if (s->n_consumers > 0 && c->type != s->feed.type)
         return "the subscription has consumers of another type";
-    if (is_over(s->n_consumers, conf->max_consumers_per_subscription))
+    if (topic_is_over(t, NS_SUBSCRIPTION_CONSUMERS, s->n_consumers))
         return "the subscription has as many consumers as it may have";
-    if (is_over(consumers_of(s->topic), conf->max_consumers_per_topic))
+    if (topic_is_over(t, NS_CONSUMERS, consumers_of(t)))
         return "the topic has as many consumers as it may have";
+    if (too_many_from(t, &c->guest))
+        return "the topic has as many consumers from there as it may have";
     return NULL;
 }
 
@@ -234,6 +260,11 @@ void subscription_join(struct topic *t, struct topic_consumer *c)
 {
     struct subscription *s = subscription_of(t, c->subscription_name);
 
+    if (!topic_takes_type(t, consumer_type_name(c->type))) {
+        guest_refuse(&c->guest, ERR_NOT_ALLOWED, "subscriptions of type %s are not enabled",
+                     consumer_type_name(c->type));
+        return;
+    }
     if (!s)
         make(t, c);
     else if (s->passing != c->passing)
@@ -282,6 +313,12 @@ void subscription_moved(struct subscription *s)
     }
     s->lonely.run = on_lonely;
     loop_after(env_of(s)->home, &s->lonely, PASSING_STAY_US);
+}
+
+void subscription_limit(struct subscription *s)
+{
+    if (s->state != SUBSCRIPTION_MAKING && s->feed.ops->limit)
+        s->feed.ops->limit(&s->feed);
 }
 
 void subscription_grew(struct subscription *s)

@@ -61,6 +61,7 @@ void subscription_begin_delete(struct subscription *s);
 void subscription_deleted(struct subscription *s, enum err err); /* without err it is gone */
 /* Of a terminated topic: who has seen all of it is told so. */
 void subscription_check_end(struct subscription *s);
+void subscription_limit(struct subscription *s); /* topic_limit() may say something else */
 void subscription_grew(struct subscription *s);
 void subscription_send_away(struct subscription *s);
 /* For seek.c: those who waited come in; it may be gone. */

@@ -96,6 +96,12 @@ void topic_terminate(struct topic *t, struct topic_terminate_call *c);
 /* ---- topic_policies.c ---- */
 void topic_policies_apply(struct topic *t);   /* to a managed ledger that was opened */
 void topic_policies_changed(struct topic *t); /* perhaps: looks again */
+/* What its namespace says, or else the settings; 0: no end. */
+int64_t topic_limit(const struct topic *t, enum ns_limit which);
+bool topic_is_over(const struct topic *t, enum ns_limit which, unsigned n); /* n are there */
+bool topic_takes_type(const struct topic *t, const char *subscription_type);
+bool topic_makes_subscriptions(const struct topic *t); /* because somebody asks for them */
+bool topic_takes_subscription(const struct topic *t);  /* one more */
 
 /* ---- for guests and subscriptions ---- */
 void topic_guest_came(struct topic *t);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "broker/broker.h"
-#include "broker/topic/topic.h"
+#include "broker/topic/subscription.h"
 #include "common/log.h"
 
 enum { MS_A_MINUTE = 60000, MB = 1024 * 1024 };
@@ -36,11 +36,63 @@ static struct ml_policy policy_of(const struct broker_conf *c, const struct ns_p
     return p;
 }
 
+/* ---- limits ---- */
+
+int64_t topic_limit(const struct topic *t, enum ns_limit which)
+{
+    const struct broker_conf *c = env_of(t)->conf;
+    const int64_t settings[NS_LIMITS] = {
+        [NS_PRODUCERS] = c->max_producers_per_topic,
+        [NS_CONSUMERS] = c->max_consumers_per_topic,
+        [NS_SUBSCRIPTIONS] = c->max_subscriptions_per_topic,
+        [NS_SUBSCRIPTION_CONSUMERS] = c->max_consumers_per_subscription,
+        [NS_UNACKED] = c->max_unacked_per_consumer,
+        [NS_SUBSCRIPTION_UNACKED] = c->max_unacked_per_subscription};
+
+    return t->policies.limit[which].set ? t->policies.limit[which].most : settings[which];
+}
+
+bool topic_is_over(const struct topic *t, enum ns_limit which, unsigned n)
+{
+    const int64_t most = topic_limit(t, which);
+
+    return most > 0 && n >= most;
+}
+
+bool topic_takes_type(const struct topic *t, const char *subscription_type)
+{
+    const unsigned types =
+        t->policies.types ? t->policies.types : ns_type_bits(env_of(t)->conf->subscription_types);
+
+    return types & ns_type_bit(subscription_type, strlen(subscription_type));
+}
+
+bool topic_makes_subscriptions(const struct topic *t)
+{
+    return t->policies.subscription_creation_set ? t->policies.subscription_creation
+                                                 : env_of(t)->conf->auto_subscriptions;
+}
+
+bool topic_takes_subscription(const struct topic *t)
+{
+    unsigned making = 0;
+
+    list_each(&t->subscriptions, n)
+    {
+        const struct subscription *s = list_entry(n, struct subscription, node);
+        making += s->state == SUBSCRIPTION_MAKING && !s->passing;
+    }
+    return !topic_is_over(t, NS_SUBSCRIPTIONS, managed_ledger_n_cursors(t->ml) + making);
+}
+
+/* ---- applied ---- */
+
 void topic_policies_apply(struct topic *t)
 {
     struct ml_policy p = policy_of(env_of(t)->conf, &t->policies);
 
     managed_ledger_configure(t->ml, &p);
+    list_each(&t->subscriptions, n) subscription_limit(list_entry(n, struct subscription, node));
     if (t->policies_changed)
         topic_policies_changed(t);
 }
