@@ -71,6 +71,8 @@ static void check_late_copy(struct sim *s, unsigned bookie, const struct journal
     const struct record *r = &s->records[line->ledger];
     unsigned n = 0;
 
+    if (line->entry < r->fragment[r->n - 1].first)
+        return; /* it was confirmed elsewhere, before its bookies were replaced */
     t->late_copies[line->entry] |= 1u << bookie;
     for (unsigned k = 0; k < s->knobs.quorum.write; k++)
         n += t->late_copies[line->entry] >> holder(s, r, line->entry, k) & 1;

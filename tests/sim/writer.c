@@ -18,12 +18,8 @@ static bool wants_to_close(const struct actor *w)
 static void send_copies(void *ctx, uint32_t slots, const struct appender_add *add)
 {
     struct actor *w = ctx;
-    struct truth *t = &w->sim->truth[w->ledger];
     struct request q = {.actor = WRITER, .ledger = w->ledger, .entry = add->entry, .add = true};
 
-    t->value[add->entry] = value_of(add->item);
-    if (t->sent <= (unsigned)add->entry)
-        t->sent = (unsigned)add->entry + 1;
     q.image = (struct image){.lac = add->lac, .length = add->length, .value = value_of(add->item)};
     for (q.slot = 0; q.slot < w->sim->knobs.quorum.ensemble; q.slot++) {
         q.bookie = w->appender.tail.bookie[q.slot];
@@ -302,6 +298,8 @@ static void append_event(struct sim *s, struct event *e)
         enum err err = appender_append(&w->appender, item_of(w->next), size_of(w->next));
         if (err)
             break;
+        s->truth[w->ledger].value[w->appender.next - 1] = w->next;
+        s->truth[w->ledger].sent = (unsigned)w->appender.next;
         say(s, "writer: appends value %u as entry %d", w->next, (int)w->appender.next - 1);
         w->next++;
     }
