@@ -20,11 +20,6 @@
         session_send(s_, &base);                                                     \
     } while (0)
 
-static void refuse_with_error(struct session *s, uint64_t request, const char *why)
-{
-    reply_error(s, request, NOT_ALLOWED, why);
-}
-
 static void refuse_transaction(struct session *s, const Pulsar__Proto__BaseCommand *c)
 {
     switch (c->type) {
@@ -68,22 +63,6 @@ enum err on_refused(struct session *s, const struct command *command)
     const Pulsar__Proto__BaseCommand *c = command->base;
 
     switch (c->type) {
-<<<<<<< HEAD
-    case TYPE(GET_TOPICS_OF_NAMESPACE):
-        refuse_with_error(s, c->gettopicsofnamespace->request_id,
-                          "listing the topics of a namespace is not supported yet");
-        break;
-    case TYPE(WATCH_TOPIC_LIST):
-        refuse_with_error(s, c->watchtopiclist->request_id,
-                          "watching the topics of a namespace is not supported yet");
-        break;
-    case TYPE(WATCH_TOPIC_LIST_CLOSE):
-        refuse_with_error(s, c->watchtopiclistclose->request_id, "there is no such watcher");
-=======
-    case TYPE(SEEK):
-        refuse_with_error(s, c->seek->request_id, "seek is not supported yet");
->>>>>>> 79d1b46 (wip)
-        break;
     case TYPE(GET_SCHEMA):
         ANSWER(s, c->getschema->request_id, CommandGetSchemaResponse, COMMAND_GET_SCHEMA_RESPONSE,
                GET_SCHEMA_RESPONSE, getschemaresponse, error_code, error_message, SCHEMAS);

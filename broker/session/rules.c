@@ -29,11 +29,6 @@ static const struct {
     [TYPE(WATCH_TOPIC_LIST)]                  = {IN(READY), on_watch_topics},
     [TYPE(WATCH_TOPIC_LIST_CLOSE)]            = {IN(READY), on_unwatch_topics},
 
-<<<<<<< HEAD
-    [TYPE(GET_TOPICS_OF_NAMESPACE)]           = {IN(READY), on_refused},
-=======
-    [TYPE(SEEK)]                              = {IN(READY), on_refused},
->>>>>>> 79d1b46 (wip)
     [TYPE(GET_SCHEMA)]                        = {IN(READY), on_refused},
     [TYPE(GET_OR_CREATE_SCHEMA)]              = {IN(READY), on_refused},
     [TYPE(NEW_TXN)]                           = {IN(READY), on_refused},

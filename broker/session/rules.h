@@ -14,12 +14,8 @@ command_fn on_connect, on_ping, on_pong;
 command_fn on_lookup, on_partitions;
 command_fn on_producer, on_close_producer, on_send;
 command_fn on_subscribe, on_close_consumer, on_unsubscribe;
-<<<<<<< HEAD
 command_fn on_flow, on_ack, on_redeliver, on_last_id, on_seek, on_consumer_stats;
-=======
-command_fn on_flow, on_ack, on_redeliver, on_last_id, on_consumer_stats;
 command_fn on_topics_of_namespace, on_watch_topics, on_unwatch_topics;
->>>>>>> 79d1b46 (wip)
 command_fn on_refused;
 
 /* ERR_MALFORMED: not welcome now, or never. */
