@@ -64,14 +64,6 @@ static void help(const char *group)
 
 /* ---- the command line ---- */
 
-static const struct admin_verb *find(const char *group, const char *name)
-{
-    for (unsigned i = 0; i < admin_n_verbs; i++)
-        if (strcmp(admin_verbs[i].group, group) == 0 && strcmp(admin_verbs[i].name, name) == 0)
-            return &admin_verbs[i];
-    return NULL;
-}
-
 static unsigned words_in(const char *s)
 {
     unsigned n = 0;
@@ -131,6 +123,33 @@ static const char *take_option(struct admin_call *c, int argc, char **argv, int 
         c->option[c->n_options++].value = value;
     }
     return NULL;
+}
+
+static bool knows(const struct admin_verb *v, int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        bool option = argv[i][0] == '-' && (argv[i][1] < '0' || argv[i][1] > '9');
+        if (option && strcmp(argv[i], "--json") != 0 && strcmp(argv[i], "--admin-url") != 0 &&
+            !option_like(v, argv[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Of several by that name the one that knows these options; else the first. */
+static const struct admin_verb *find(const char *group, const char *name, int argc, char **argv)
+{
+    const struct admin_verb *first = NULL;
+
+    for (unsigned i = 0; i < admin_n_verbs; i++) {
+        const struct admin_verb *v = &admin_verbs[i];
+        if (strcmp(v->group, group) != 0 || strcmp(v->name, name) != 0)
+            continue;
+        if (knows(v, argc, argv))
+            return v;
+        first = first ? first : v;
+    }
+    return first;
 }
 
 static const char *missing_option(const struct admin_call *c)
@@ -218,7 +237,7 @@ int command_admin(int argc, char **argv)
         help(argv[1]);
         return argc < 3 ? EXIT_USAGE : EXIT_DONE;
     }
-    c.verb = find(argv[1], argv[2]);
+    c.verb = find(argv[1], argv[2], argc - 3, argv + 3);
     if (!c.verb)
         return usage_error("admin", "there is no verb `%s %s`", argv[1], argv[2]);
     int wrong = parse(&c, argc - 3, argv + 3);

@@ -1,13 +1,86 @@
 /* What was said, as a path and a body. */
 #include <curl/curl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/admin_verbs.h"
+#include "common/loop.h"
 #include "common/mem.h"
 #include "common/parse.h"
 #include "metadata/paths.h"
+
+/* ---- times ---- */
+
+/* A number and a unit; what the number alone means is unit[0]. */
+struct unit {
+    char letter;
+    double times;
+};
+
+static json_object *scaled(const char *text, const struct unit *units)
+{
+    char *end;
+    double n = strtod(text, &end);
+
+    if (end == text)
+        return NULL;
+    if (n < 0)
+        return json_object_new_int64(-1);
+    for (const struct unit *u = units; u->letter; u++)
+        if ((!*end && u == units) || (*end == u->letter && !end[1]))
+            return json_object_new_int64((int64_t)(n * u->times + 0.999999));
+    return NULL;
+}
+
+/* A day and a time of it, and how far it is from Greenwich. */
+static bool datetime(const char *text, int64_t *ms)
+{
+    struct tm when = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &when);
+    int hours = 0, minutes = 0, used = 0;
+    char sign = '+', *end;
+    double part = 0;
+
+    if (!rest)
+        return false;
+    if (*rest == '.') {
+        part = strtod(rest, &end);
+        rest = end;
+    }
+    if (strcmp(rest, "Z") != 0 &&
+        (sscanf(rest, "%c%2d:%2d%n", &sign, &hours, &minutes, &used) < 3 || rest[used] ||
+         (sign != '+' && sign != '-')))
+        return false;
+    int64_t away = (hours * 60 + minutes) * (sign == '-' ? -60 : 60);
+    *ms = ((int64_t)timegm(&when) - away) * 1000 + (int64_t)(part * 1000);
+    return true;
+}
+
+/* ~ so long ago, in ms; ; so many seconds; ^ a date, in ms. */
+static bool add_time(struct text *t, char kind, const char *value)
+{
+    static const struct unit ms[] = {{'m', 60e3},    {'s', 1e3},      {'h', 3600e3},
+                                     {'d', 86400e3}, {'w', 604800e3}, {0}};
+    static const struct unit seconds[] = {{'s', 1},     {'m', 60},     {'h', 3600},
+                                          {'d', 86400}, {'w', 604800}, {0}};
+    int64_t n = 0;
+    json_object *o = kind == '^' ? NULL : scaled(value, kind == '~' ? ms : seconds);
+    bool fine = kind == '^' ? datetime(value, &n) : o != NULL;
+
+    if (kind != '^')
+        n = json_object_get_int64(o);
+    json_object_put(o);
+    if (kind == '~')
+        n = (int64_t)loop_wall_ms() - n;
+    if (!fine || n < 0)
+        admin_say("%s is no time", value);
+    else
+        text_add(t, "%" PRId64, n);
+    return fine && n >= 0;
+}
 
 /* ---- the path ---- */
 
@@ -88,8 +161,11 @@ char *admin_target(const struct admin_call *c)
         if (!*at)
             break;
         len = strcspn(at + 1, "}>");
+        bool time = strchr("~;^", at[1]) != NULL;
         if (*at == '{')
             fine = add_argument(&t, c, at + 1, len);
+        else if (time && admin_option(c, at + 2, len - 1))
+            fine = add_time(&t, at[1], admin_option(c, at + 2, len - 1));
         else if (admin_option(c, at + 1, len))
             add_encoded(&t, admin_option(c, at + 1, len));
         at += len + 2;
@@ -101,27 +177,6 @@ char *admin_target(const struct admin_call *c)
 }
 
 /* ---- the body ---- */
-
-/* A number and a unit; what the number alone means is unit[0]. */
-struct unit {
-    char letter;
-    double times;
-};
-
-static json_object *scaled(const char *text, const struct unit *units)
-{
-    char *end;
-    double n = strtod(text, &end);
-
-    if (end == text)
-        return NULL;
-    if (n < 0)
-        return json_object_new_int64(-1);
-    for (const struct unit *u = units; u->letter; u++)
-        if ((!*end && u == units) || (*end == u->letter && !end[1]))
-            return json_object_new_int64((int64_t)(n * u->times + 0.999999));
-    return NULL;
-}
 
 static json_object *list(const char *text)
 {

@@ -1,14 +1,13 @@
-/* Subscriptions: listed, made, deleted, moved. */
-#include "broker/topic/subscription.h"
+/* Subscriptions: listed, made, deleted. */
+#include "broker/admin/on_subscription.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/admin/on_subscription.h"
 #include "broker/admin/properties.h"
 #include "broker/admin/subject.h"
-#include "broker/admin/visits.h"
 #include "common/mem.h"
-#include "common/parse.h"
 
 /* ---- listing ---- */
 
@@ -77,9 +76,8 @@ void on_subscriptions(struct job *j)
 
 /* ---- what all others have in common: of each partition, at its owner ---- */
 
-/* `fill` may be NULL; false: it has answered. */
-static void go(struct job *j, bool parts, void (*at)(struct visit *v, struct topic *t),
-               bool (*fill)(struct job *j, struct visit *v))
+void subscription_job(struct job *j, bool parts, void (*at)(struct visit *v, struct topic *t),
+                      bool (*fill)(struct job *j, struct visit *v))
 {
     struct subject s;
 
@@ -101,19 +99,22 @@ static void go(struct job *j, bool parts, void (*at)(struct visit *v, struct top
     subject_drop(&s);
 }
 
-/* NULL: ended with 404. */
-static struct cursor *cursor_at(struct visit *v, struct topic *t)
+struct subscription *subscription_at(struct visit *v, struct topic *t)
 {
-    struct cursor *c = managed_ledger_cursor(t->ml, v->subscription);
+    struct subscription *s = subscription_of(t, v->subscription);
 
-    if (!c)
+    if (!s)
         visit_end(v, ERR_SUBSCRIPTION_NOT_FOUND, "Subscription not found");
-    return c;
+    else if (s->state == SUBSCRIPTION_READY)
+        return s;
+    else
+        visit_end(v, ERR_BUSY, "the subscription is being made, moved or deleted");
+    return NULL;
 }
 
 /* ---- making ---- */
 
-static bool read_id(json_object *o, struct position *out)
+bool position_read(json_object *o, struct position *out)
 {
     json_object *ledger = json_object_object_get(o, "ledgerId");
     json_object *entry = json_object_object_get(o, "entryId");
@@ -137,7 +138,7 @@ static bool fill_start(struct job *j, struct visit *v)
     else if (word)
         known = strcmp(word, "latest") == 0;
     else if (o)
-        known = json_object_is_type(o, json_type_object) && read_id(o, &v->position);
+        known = json_object_is_type(o, json_type_object) && position_read(o, &v->position);
     json_object *words = word ? NULL : json_object_get(json_object_object_get(o, "properties"));
     json_object_put(o);
     if (known && words)
@@ -161,7 +162,13 @@ static void made(struct ml_cursor_call *call, enum err err, struct cursor *c)
 
 static void at_make(struct visit *v, struct topic *t)
 {
-    if (!managed_ledger_cursor(t->ml, v->subscription) && !topic_takes_subscription(t)) {
+    struct subscription *s = subscription_of(t, v->subscription);
+
+    if (s && s->state != SUBSCRIPTION_DELETING) { /* it may be in memory only */
+        visit_end(v, ERR_EXISTS, "Subscription already exists for topic");
+        return;
+    }
+    if (!s && !topic_takes_subscription(t)) {
         visit_end(v, ERR_BUSY, "Exceed the maximum number of subscriptions of the topic");
         return;
     }
@@ -179,7 +186,7 @@ static bool fill_make(struct job *j, struct visit *v)
 
 void on_subscription_create(struct job *j)
 {
-    go(j, true, at_make, fill_make);
+    subscription_job(j, true, at_make, fill_make);
 }
 
 /* ---- deleting ---- */
@@ -195,22 +202,23 @@ static void unmade(struct ml_cursor_call *call, enum err err, struct cursor *c)
     visit_leaves(v, err, NULL);
 }
 
+/* A passing one goes with its consumers. */
 static void at_unmake(struct visit *v, struct topic *t)
 {
-    struct subscription *s = subscription_find(t, v->subscription);
+    struct subscription *s = subscription_at(v, t);
 
-    if (!cursor_at(v, t))
+    if (!s)
         return;
-    if (s && s->state != SUBSCRIPTION_READY) {
-        visit_end(v, ERR_NOT_READY, "the subscription is being made or deleted");
-        return;
-    }
-    if (s && s->n_consumers > 0 && !v->force) {
+    if (s->n_consumers > 0 && !v->force) {
         visit_end(v, ERR_BUSY, "Subscription has active connected consumers");
         return;
     }
-    if (s)
-        subscription_begin_delete(s);
+    if (s->passing) {
+        subscription_send_away(s);
+        visit_end(v, ERR_OK, NULL);
+        return;
+    }
+    subscription_begin_delete(s);
     v->cursor_call.done = unmade;
     visit_stays(v, t);
     managed_ledger_cursor_delete(t->ml, v->subscription, &v->cursor_call);
@@ -218,141 +226,5 @@ static void at_unmake(struct visit *v, struct topic *t)
 
 void on_subscription_delete(struct job *j)
 {
-    go(j, true, at_unmake, NULL);
-}
-
-/* ---- moving ---- */
-
-static void moved(struct cursor_ack_call *call, enum err err)
-{
-    struct visit *v = container_of(call, struct visit, ack_call);
-    struct subscription *s = subscription_find(v->topic, v->subscription);
-
-    if (s && s->state == SUBSCRIPTION_READY && topic_is_ready(v->topic)) {
-        s->feed.ops->acked_upto(&s->feed, cursor_mark_delete(s->cursor));
-        subscription_check_end(s);
-    }
-    visit_leaves(v, err, NULL);
-}
-
-static void ack_upto(struct visit *v, struct topic *t, struct cursor *c, struct position p)
-{
-    v->ack_call.done = moved;
-    visit_stays(v, t);
-    cursor_ack_upto(c, p, &v->ack_call);
-}
-
-static void at_skip_all(struct visit *v, struct topic *t)
-{
-    struct cursor *c = cursor_at(v, t);
-
-    if (c)
-        ack_upto(v, t, c, managed_ledger_max_readable(t->ml));
-}
-
-void on_skip_all(struct job *j)
-{
-    go(j, true, at_skip_all, NULL);
-}
-
-enum { STEPS = 10000 };
-
-/* The next n entries that are not acknowledged, some thousands a round: the loop has others. */
-static void skip_some(struct task *task)
-{
-    struct visit *v = container_of(task, struct visit, task);
-    struct topic *t = v->topic;
-    struct cursor *c = t->ml ? managed_ledger_cursor(t->ml, v->subscription) : NULL;
-    struct position end = c ? managed_ledger_max_readable(t->ml) : POSITION_EARLIEST;
-
-    if (!c) {
-        visit_leaves(v, ERR_SUBSCRIPTION_NOT_FOUND, "Subscription not found");
-        return;
-    }
-    for (unsigned i = 0; i < STEPS && v->n > 0; i++, v->n--) {
-        struct position next = cursor_next_unacked(c, v->position);
-        if (position_compare(next, end) > 0) {
-            v->n = 0;
-            break;
-        }
-        v->position = next;
-    }
-    if (v->n > 0) {
-        loop_post(topics_loop(v->topics), &v->task);
-        return;
-    }
-    v->ack_call.done = moved;
-    cursor_ack_upto(c, v->position, &v->ack_call);
-}
-
-static void at_skip(struct visit *v, struct topic *t)
-{
-    struct cursor *c = cursor_at(v, t);
-
-    if (!c)
-        return;
-    v->position = cursor_mark_delete(c);
-    visit_stays(v, t);
-    v->task.run = skip_some;
-    loop_post(topics_loop(v->topics), &v->task);
-}
-
-static bool fill_skip(struct job *j, struct visit *v)
-{
-    if (!parse_i64(j->path.at[5], &v->n) && v->n >= 0)
-        return true;
-    job_refuse(j, 400, "how many to skip is a number");
-    return false;
-}
-
-void on_skip(struct job *j)
-{
-    go(j, false, at_skip, fill_skip);
-}
-
-/* A reset to an entry: it is the next one to be delivered. */
-static void at_reset(struct visit *v, struct topic *t)
-{
-    struct cursor *c = cursor_at(v, t);
-    struct subscription *s = subscription_find(t, v->subscription);
-
-    if (!c)
-        return;
-    if (s && s->state != SUBSCRIPTION_READY) {
-        visit_end(v, ERR_NOT_READY, "the subscription is being made or deleted");
-        return;
-    }
-    v->ack_call.done = moved;
-    visit_stays(v, t);
-    if (s)
-        subscription_send_away(s);
-    cursor_reset(c, segments_at_or_before(managed_ledger_segments(t->ml), v->position),
-                 &v->ack_call);
-    if (s)
-        s->feed.ops->rewind(&s->feed);
-}
-
-static bool fill_reset(struct job *j, struct visit *v)
-{
-    json_object *o = job_json(j);
-    bool known = json_object_is_type(o, json_type_object) && read_id(o, &v->position);
-    bool excluded = json_object_get_boolean(json_object_object_get(o, "isExcluded")) ||
-                    json_object_get_boolean(json_object_object_get(o, "excluded"));
-
-    json_object_put(o);
-    if (!known)
-        job_refuse(j, 412, "No position: {ledgerId, entryId} says where to");
-    if (known && !excluded && v->position.ledger >= 0 && v->position.ledger != INT64_MAX)
-        v->position.entry--;
-    return known;
-}
-
-void on_reset(struct job *j)
-{
-    go(j, false, at_reset, fill_reset);
-}
-
-void on_by_time(struct job *j)
-{
-    job_refuse(j, 501, "positions by time are not supported yet: reset to a message id");
+    subscription_job(j, true, at_unmake, NULL);
 }

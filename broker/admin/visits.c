@@ -10,6 +10,7 @@ static void free_visit(struct errand *e)
     struct visit *v = container_of(e, struct visit, errand);
 
     mem_free(v->subscription);
+    mem_free(v->words);
     json_object_put(v->json);
     pairs_drop(&v->properties);
     mem_free(v->name);

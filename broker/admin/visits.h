@@ -13,6 +13,7 @@
 #include "broker/admin/jobs.h"
 #include "broker/managed_ledger/cursor.h"
 #include "broker/managed_ledger/pairs.h"
+#include "broker/topic/seek.h"
 #include "broker/topic/topic.h"
 
 struct visit {
@@ -24,6 +25,8 @@ struct visit {
     struct pairs properties;  /* for at() */
     struct position position; /* to or from at() */
     int64_t n;
+    struct seek seek; /* where to */
+    uint64_t *words;  /* the visit's: of the seek */
     enum err failed;
 
     enum err err; /* private, as the rest */
@@ -39,6 +42,7 @@ struct visit {
     struct topic_delete_call delete_call;
     struct topic_terminate_call terminate_call;
     struct ml_read read;
+    struct ml_find find;
 };
 
 struct visit *visit_new(struct job *j, const struct topic_name *n,

@@ -97,7 +97,7 @@ struct cursor_call {
 void cursor_open(struct cursor_env *e, const char *name, struct cursor_call *call);
 void cursor_create(struct cursor_env *e, const char *name, struct position mark_delete,
                    struct cursor_call *call);
-/* In memory only: what it is told counts at once, and goes with it; only cursor_abandon() ends it. */
+/* In memory only: what it is told counts at once, and goes with it; cursor_abandon() ends it. */
 struct cursor *cursor_passing(struct cursor_env *e, const char *name, struct position mark_delete);
 void cursor_close(struct cursor **c, struct cursor_call *call); /* Pulsar's form; gone at done() */
 void cursor_delete(struct cursor **c,

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -183,7 +184,6 @@ def topics_are_made_and_deleted(folder):
     assert server.run("consume", "t", "-s", "s", "-p", "Earliest", "-n", "1").stdout == "new\n"
     http.expect(405, "GET", t + "/retention")
     http.expect(405, "GET", "/non-persistent/public/default/t/stats")
-    http.expect(501, "POST", t + "/subscription/s/resetcursor/1000")
     server.stop()
 
 
@@ -223,6 +223,81 @@ def subscriptions_are_moved(folder):
     server.stop()
     server.start()
     assert Http(server).expect(200, "GET", t + "/subscriptions") == ["s"]
+    server.stop()
+
+
+def positions_by_time(folder):
+    server, http = started(folder)
+    t = "/persistent/public/default/t"
+    sub = t + "/subscription/s"
+    http.expect(204, "PUT", sub, "earliest")
+    http.expect(204, "PUT", t + "/subscription/other", "earliest")
+    produce(server, "t", *[f"m{i}" for i in range(5)])
+    began = int(time.time() * 1000) + 5
+    lgm.wait_until(lambda: time.time() * 1000 > began, 10, "a later time")
+    produce(server, "t", *[f"m{i}" for i in range(5, 10)])
+
+    def backlog(name="s"):
+        return http.expect(200, "GET", t + "/stats")["subscriptions"][name]["msgBacklog"]
+    http.expect(204, "POST", f"{sub}/resetcursor/{began}")
+    assert backlog() == 5
+    assert server.run("consume", "t", "-s", "s", "-n", "1").stdout == "m5\n"
+    http.expect(204, "POST", f"{sub}/resetcursor/0")
+    assert backlog() == 10
+    http.expect(204, "POST", f"{sub}/resetcursor/{began + 10**9}")
+    assert backlog() == 0
+    found = http.expect(200, "GET", f"{t}/messageid/{began}")
+    assert found["entryId"] == 5 and found["partitionIndex"] == -1
+    http.expect(204, "POST", sub + "/resetcursor", found)
+    assert backlog() == 5
+    http.expect(204, "POST", sub + "/resetcursor", {**found, "isExcluded": True})
+    assert backlog() == 4
+    http.expect(204, "POST", sub + "/resetcursor", {**found, "batchIndex": 0, "isExcluded": True})
+    assert backlog() == 4
+    http.expect(204, "POST", sub + "/resetcursor", {"ledgerId": found["ledgerId"], "entryId": 10**9})
+    assert backlog() == 0
+    http.expect(204, "POST", f"{sub}/resetcursor/0")
+    http.expect(204, "POST", sub + "/expireMessages/100000")
+    assert backlog() == 10
+    http.expect(204, "POST", sub + "/expireMessages", {**found, "entryId": 2})
+    assert backlog() == 7
+    http.expect(204, "POST", sub + "/expireMessages", {**found, "isExcluded": True})
+    assert backlog() == 5
+    lgm.wait_until(lambda: http.expect(204, "POST", sub + "/expireMessages/1") or backlog() == 0, 30, "all expired")
+    assert backlog("other") == 10
+    lgm.wait_until(lambda: http.expect(204, "POST", t + "/all_subscription/expireMessages/1") or
+                   backlog("other") == 0, 30, "all expired for all")
+    for path in ("/resetcursor/soon", "/resetcursor/-1", "/expireMessages/soon", "/expireMessages/-1"):
+        http.expect(400, "POST", sub + path)
+    http.expect(400, "GET", t + "/messageid/soon")
+    http.expect(412, "POST", sub + "/expireMessages", {})
+    http.expect(404, "POST", t + "/subscription/none/resetcursor/1")
+    http.expect(404, "POST", t + "/subscription/none/resetcursor", found)
+    http.expect(404, "POST", t + "/subscription/none/expireMessages/1")
+    http.expect(404, "POST", "/persistent/public/default/none/all_subscription/expireMessages/1")
+    http.expect(204, "PUT", "/persistent/public/default/p/partitions", 2)
+    p = "/persistent/public/default/p"
+    http.expect(204, "PUT", p + "/subscription/s", "earliest")
+    http.expect(405, "POST", p + "/subscription/s/resetcursor", found)
+    http.expect(405, "POST", p + "/subscription/s/expireMessages", found)
+    http.expect(405, "GET", p + "/messageid/1")
+    http.expect(204, "POST", p + "/subscription/s/resetcursor/1")
+    http.expect(204, "POST", p + "/subscription/s/expireMessages/1")
+    http.expect(204, "POST", p + "/all_subscription/expireMessages/1")
+    admin(server, "topics", "reset-cursor", "t", "-s", "s", "-t", "1h")
+    assert backlog() == 10
+    admin(server, "topics", "reset-cursor", "t", "-s", "s", "-m", f"{found['ledgerId']}:5")
+    assert backlog() == 5
+    admin(server, "topics", "expire-messages", "t", "-s", "s", "-t", "1d")
+    assert backlog() == 5
+    admin(server, "topics", "expire-messages", "t", "-s", "s", "-p", f"{found['ledgerId']}:8")
+    assert backlog() == 1
+    admin(server, "topics", "expire-messages-all-subscriptions", "t", "-t", "0")
+    assert backlog() == 0
+    assert "entryId" in admin(server, "topics", "get-message-id", "t", "-d", "2020-01-31T12:30:00+01:00")
+    for words in (["reset-cursor", "t", "-s", "s"], ["reset-cursor", "t", "-s", "s", "-t", "soon"],
+                  ["reset-cursor", "t", "-s", "s", "-x", "1"], ["get-message-id", "t", "-d", "yesterday"]):
+        admin(server, "topics", *words, code=2)
     server.stop()
 
 
@@ -448,7 +523,7 @@ def each_broker_answers_for_all(folder):
 
 
 cases = lgm.Cases()
-for case in (clusters_and_tenants, namespaces_and_policies, topics_are_made_and_deleted, subscriptions_are_moved,
+for case in (clusters_and_tenants, namespaces_and_policies, topics_are_made_and_deleted, subscriptions_are_moved, positions_by_time,
              a_terminated_topic_stays_readable, partitioned_topics, what_is_made_on_first_use,
              retention_has_its_effect, brokers_and_bookies, the_command_line, each_broker_answers_for_all):
     cases.run(case.__name__, case)
