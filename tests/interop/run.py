@@ -3,9 +3,10 @@
 
 Each client has a program of its own that shows features under common names; each runs against an
 `lgm standalone` and, with the others, against one cluster of two tiers. A program prints `ok NAME`
-or `FAIL NAME reason` for each feature; `? restart` asks for kill -9 and a new start of the server,
-and gets `done` on its standard input. In the end there is a table: feature by client. A client that
-cannot be had is printed as skipped, with the reason. The last line is "N passed, N failed".
+or `FAIL NAME reason` for each feature; `? restart [key=value...]` asks for kill -9 and a new start
+of the server, with settings, and gets `done` on its standard input (where it was told --restarts).
+In the end there is a table: feature by client. A client that cannot be had is printed as skipped,
+with the reason. The last line is "N passed, N failed".
 """
 import argparse
 import concurrent.futures
@@ -140,19 +141,23 @@ class Run:
         self.name, self.server = f"{deployment} {client}", server
         self.command = [*command, f"--url={server.url}", f"--web-url=http://127.0.0.1:{server.web_port}",
                         f"--unacked-limit={UNACKED_LIMIT}", f"--only={only}"]
-        if deployment == "standalone":
-            self.command.append("--restarts")
+        may = ["--restarts"] if deployment == "standalone" else []
+        self.command += may
         self.log = os.path.join(folder, f"{deployment}-{client}.log")
-        listed = run_or_missing([*command, f"--only={only}", "--list"])
+        listed = run_or_missing([*command, f"--only={only}", "--list", *may])
         self.results = {name: None for name in listed.split()}
 
     def say(self, text):
         print(f"{self.name}: {text}", flush=True)
 
     def answer(self, process, question):
-        assert question == "restart", question
+        what, *settings = question.split()
+        assert what == "restart", question
         self.server.kill()
+        usual = self.server.args
+        self.server.args = usual + [word for setting in settings for word in ("--set", setting)]
         self.server.start()
+        self.server.args = usual
         process.stdin.write("done\n")
         process.stdin.flush()
 

@@ -127,9 +127,6 @@ final class Acknowledging {
     }
 
     private static void survivesRestart(World w) throws Exception {
-        if (!w.server.restarts) {
-            return;
-        }
         String topic = w.topic("t");
         var builder = w.consumer(topic).enableBatchIndexAcknowledgment(true)
                 .isAckReceiptEnabled(true);

@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -18,6 +19,7 @@ import java.util.concurrent.TimeoutException;
  */
 public final class Main {
     private static final long SECONDS_PER_FEATURE = 120;
+    private static final Set<String> NEED_RESTARTS = Set.of("ack_survives_restart", "broker_restart");
 
     private Main() {
     }
@@ -26,7 +28,9 @@ public final class Main {
         Map<String, String> options = options(args);
         Map<String, Feature> features = features(options.getOrDefault("suite", "java"));
         String only = options.getOrDefault("only", "");
-        List<String> names = features.keySet().stream().filter(n -> n.contains(only)).toList();
+        boolean restarts = options.containsKey("restarts");
+        List<String> names = features.keySet().stream().filter(n -> n.contains(only))
+                .filter(n -> restarts || !NEED_RESTARTS.contains(n)).toList();
         if (options.containsKey("list")) {
             names.forEach(System.out::println);
             return;

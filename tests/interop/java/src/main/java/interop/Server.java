@@ -15,7 +15,6 @@ final class Server {
     final String url;
     final String webUrl;
     final String client;
-    final boolean restarts;
     final int unackedLimit;
     private final BufferedReader answers = new BufferedReader(new InputStreamReader(System.in));
 
@@ -24,7 +23,6 @@ final class Server {
         webUrl = options.get("web-url");
         client = options.getOrDefault("suite", "java");
         unackedLimit = Integer.parseInt(options.getOrDefault("unacked-limit", "0"));
-        restarts = options.containsKey("restarts");
     }
 
     /** kill -9, and it is ready again when this returns. */

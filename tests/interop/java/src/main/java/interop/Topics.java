@@ -279,9 +279,6 @@ final class Topics {
     }
 
     private static void brokerRestart(World w) throws Exception {
-        if (!w.server.restarts) {
-            return;
-        }
         String topic = w.topic("t");
         var consumer = w.consumer(topic).subscribe();
         var publishing = new Publishing(w, topic);
