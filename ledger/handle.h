@@ -35,6 +35,8 @@ struct ledger {
     int64_t length;        /* up to it */
     struct writer *writer; /* of a ledger that we created; NULL once it is sealed */
     struct list_node readings;
+    uint32_t avoid; /* by readers: slots of the fragment that begins at avoid_in */
+    entry_id avoid_in;
     unsigned users;
 };
 

@@ -1,3 +1,4 @@
+#include "common/log.h"
 #include "common/mem.h"
 #include "ledger/handle.h"
 #include "ledger/reader.h"
@@ -15,7 +16,8 @@ struct reading {
     struct ledger_read *read; /* NULL: cancelled, or done */
     struct entry_reader core;
     struct list_node ready; /* to be delivered */
-    struct list_node tries; /* under way */
+    struct list_node tries; /* under way, in order of asking */
+    struct timer second;    /* when one of them is slow */
     bool ended;
     enum err err;
     unsigned users;
@@ -28,6 +30,9 @@ try {
     struct link_request q;
     struct reading *reading;
     unsigned slot;
+    uint32_t bookie;
+    uint64_t asked_us;
+    bool slow; /* the core has been told */
 };
 
 static void got_drop(void *ctx, void *item)
@@ -49,11 +54,28 @@ static void release(struct reading *g)
     handle_release(l);
 }
 
+/* Who is to be asked last, for those who read on where this one ends. */
+static void remember(struct reading *g)
+{
+    struct ledger *l = g->ledger;
+    entry_id e = g->core.next > l->lac && l->lac >= 0 ? l->lac : g->core.next;
+
+    l->avoid = g->core.avoid;
+    l->avoid_in = layout_find(&l->layout, e)->first;
+}
+
+static uint32_t remembered(const struct ledger *l, entry_id first)
+{
+    return layout_find(&l->layout, first)->first == l->avoid_in ? l->avoid : 0;
+}
+
 /* No more answers and no more callbacks. */
 static void end(struct reading *g)
 {
     struct list_node *node;
 
+    remember(g);
+    loop_cancel(g->ledger->client->loop, &g->second);
     reader_stop(&g->core);
     while ((node = list_pop_front(&g->ready)))
         got_drop(NULL, list_entry(node, struct got, node));
@@ -90,6 +112,15 @@ static void settle(struct reading *g)
     release(g);
 }
 
+static void note_corrupt(struct reading *g, uint32_t bookie, entry_id e)
+{
+    struct ledger_client *c = g->ledger->client;
+
+    c->counts.corrupt++;
+    log_event(LOG_ERROR, "ledger.entry_corrupt", F_I64("ledger", g->ledger->id), F_I64("entry", e),
+              F_STR("bookie", bookies_id(c->bookies, bookie)));
+}
+
 static void try_done(struct link_request *q, enum err err, struct slice body)
 {
     struct try *t = container_of(q, struct try, q);
@@ -98,12 +129,15 @@ static void try_done(struct link_request *q, enum err err, struct slice body)
     struct entry_header h;
     struct view payload;
     unsigned slot = t->slot;
+    uint32_t bookie = t->bookie;
     entry_id e = q->entry;
 
     list_remove(&t->node);
     mem_free(t);
     if (!err)
         err = entry_open(&layout->digest, slice_view(body), g->ledger->id, e, &h, &payload);
+    if (err == ERR_CHECKSUM)
+        note_corrupt(g, bookie, e);
     if (err) {
         reader_failed(&g->core, slot, e, err);
     } else {
@@ -117,18 +151,57 @@ static void try_done(struct link_request *q, enum err err, struct slice body)
     settle(g);
 }
 
+/* ---- a second one besides a slow one ---- */
+
+static struct try *first_in_time(struct reading *g)
+{
+    list_each(&g->tries, node)
+    {
+        struct try *t = list_entry(node, struct try, node);
+        if (!t->slow)
+            return t;
+    }
+    return NULL;
+}
+
+static void second_later(struct reading *g)
+{
+    const struct ledger_client *c = g->ledger->client;
+    struct try *t = first_in_time(g);
+
+    if (!c->conf.second_read_us || timer_armed(&g->second) || !t)
+        return;
+    uint64_t due = t->asked_us + c->conf.second_read_us, now = loop_now(c->loop);
+    loop_after(c->loop, &g->second, due > now ? due - now : 0);
+}
+
+static void second_due(struct timer *timer)
+{
+    struct reading *g = container_of(timer, struct reading, second);
+    struct ledger_client *c = g->ledger->client;
+    struct try *t;
+
+    while ((t = first_in_time(g)) && t->asked_us + c->conf.second_read_us <= loop_now(c->loop)) {
+        t->slow = true;
+        c->counts.second_reads += reader_slow(&g->core, t->slot, t->q.entry);
+    }
+    second_later(g);
+}
+
 static void read_from(void *ctx, unsigned slot, entry_id e)
 {
     struct reading *g = ctx;
     struct ledger *l = g->ledger;
     struct try *t = mem_new(struct try);
-    uint32_t bookie = layout_find(&l->layout, e)->bookie[slot];
 
     t->reading = g;
     t->slot = slot;
+    t->bookie = layout_find(&l->layout, e)->bookie[slot];
+    t->asked_us = loop_now(l->client->loop);
     t->q.done = try_done;
     list_push_back(&g->tries, &t->node);
-    link_read(bookies_link(l->client->bookies, bookie, LINK_PLAIN), &t->q, 0, l->id, e, NULL);
+    second_later(g);
+    link_read(bookies_link(l->client->bookies, t->bookie, LINK_PLAIN), &t->q, 0, l->id, e, NULL);
 }
 
 static void deliver(void *ctx, entry_id e, void *item)
@@ -158,7 +231,7 @@ static void start(struct task *t)
 
     if (r) {
         reader_start(&g->core, g->ledger->layout.facts.quorum, r->first, r->last, r->max_bytes,
-                     (uint32_t)g->ledger->id, &effects, g);
+                     (uint32_t)g->ledger->id, remembered(g->ledger, r->first), &effects, g);
         settle(g);
     }
     release(g);
@@ -175,6 +248,7 @@ void ledger_read(struct ledger *l, struct ledger_read *r)
     g->users = 2; /* itself, and the task */
     g->core.effects = &effects;
     g->core.ctx = g;
+    g->second.run = second_due;
     list_init(&g->ready);
     list_init(&g->tries);
     list_push_back(&l->readings, &g->node);

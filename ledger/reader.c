@@ -58,7 +58,7 @@ static bool next_slot(const struct entry_reader *r, entry_id e, uint32_t asked, 
 static void read_from(struct entry_reader *r, entry_id e, unsigned slot)
 {
     at(r, e)->asked |= 1u << slot;
-    at(r, e)->slot = slot;
+    at(r, e)->awaited |= 1u << slot;
     r->effects->read(r->ctx, slot, e);
 }
 
@@ -115,8 +115,8 @@ static void go_on(struct entry_reader *r)
 }
 
 void reader_start(struct entry_reader *r, struct quorum q, entry_id first, entry_id last,
-                  size_t max_bytes, uint32_t prefer, const struct reader_effects *effects,
-                  void *ctx)
+                  size_t max_bytes, uint32_t prefer, uint32_t avoid,
+                  const struct reader_effects *effects, void *ctx)
 {
     memset(r, 0, sizeof *r);
     r->quorum = q;
@@ -125,18 +125,27 @@ void reader_start(struct entry_reader *r, struct quorum q, entry_id first, entry
     r->last = last;
     r->max_bytes = max_bytes;
     r->prefer = prefer;
+    r->avoid = avoid;
     r->effects = effects;
     r->ctx = ctx;
     go_on(r);
 }
 
-/* The read in flight that this answers. */
+/* The read in flight that this answers, or is about. */
 static struct reader_entry *waiting_for(struct entry_reader *r, unsigned slot, entry_id e)
 {
     if (r->state == READER_DONE || e < r->next || e > r->asked)
         return NULL;
     struct reader_entry *s = at(r, e);
-    return s->state == READ_AWAITED && s->slot == slot ? s : NULL;
+    return s->state == READ_AWAITED && s->awaited & 1u << slot ? s : NULL;
+}
+
+/* When all have failed some time there is nobody to be preferred. */
+static void avoid(struct entry_reader *r, unsigned slot)
+{
+    r->avoid |= 1u << slot;
+    if (r->avoid == (1u << r->quorum.ensemble) - 1)
+        r->avoid = 1u << slot;
 }
 
 void reader_found(struct entry_reader *r, unsigned slot, entry_id e, size_t size, void *item)
@@ -161,16 +170,33 @@ void reader_failed(struct entry_reader *r, unsigned slot, entry_id e, enum err e
 
     if (!s)
         return;
+    s->awaited &= ~(1u << slot);
     if (!is_negative(err)) {
         s->err = err;
-        r->avoid |= 1u << slot;
+        avoid(r, slot);
     }
-    if (next_slot(r, e, s->asked, &other)) {
+    if (s->awaited) {
+        return; /* another one has been asked besides */
+    } else if (next_slot(r, e, s->asked, &other)) {
         read_from(r, e, other);
     } else {
         s->state = READ_FAILED; /* reported in its turn: those before it may still come */
         go_on(r);
     }
+}
+
+bool reader_slow(struct entry_reader *r, unsigned slot, entry_id e)
+{
+    struct reader_entry *s = waiting_for(r, slot, e);
+    unsigned other;
+
+    if (!s)
+        return false;
+    avoid(r, slot);
+    if (!next_slot(r, e, s->asked, &other))
+        return false;
+    read_from(r, e, other);
+    return true;
 }
 
 void lac_poll_start(struct lac_poll *p, struct quorum q, entry_id floor)

@@ -3,6 +3,10 @@
  *
  *   first..last --> a window of reads in flight --> found  --> deliver, in order
  *                                  ^------ next replica <-- any error, a wrong digest
+ *                                  ^- one more besides <-- slow
+ *
+ * It stays with the replica that answers: one that failed or was slow is asked last from then on,
+ * also by the next reader that begins with this one's `avoid`.
  *
  * NO_ENTRY is reported only when every replica said so: one that failed may have it.
  *
@@ -30,10 +34,10 @@ struct reader_effects {
 
 struct reader_entry {
     enum { READ_AWAITED, READ_FOUND, READ_FAILED } state;
-    uint32_t asked; /* slots of the write set that were asked */
-    unsigned slot;  /* the one that is asked now */
-    enum err err;   /* NO_ENTRY as long as nothing else was said */
-    void *item;     /* read, and waiting for those before it */
+    uint32_t asked;   /* slots of the write set that were asked */
+    uint32_t awaited; /* those that have not answered */
+    enum err err;     /* NO_ENTRY as long as nothing else was said */
+    void *item;       /* read, and waiting for those before it */
     size_t size;
 };
 
@@ -45,18 +49,20 @@ struct entry_reader {
     size_t max_bytes, bytes;
     size_t typical;  /* size of an entry, for the window */
     uint32_t prefer; /* a number that spreads ledgers over replicas */
-    uint32_t avoid;  /* slots that failed: asked last */
+    uint32_t avoid;  /* slots that failed or were slow: asked last */
     struct reader_entry ring[READER_WINDOW];
     const struct reader_effects *effects;
     void *ctx;
 };
 
 void reader_start(struct entry_reader *r, struct quorum q, entry_id first, entry_id last,
-                  size_t max_bytes, uint32_t prefer, const struct reader_effects *effects,
-                  void *ctx);
+                  size_t max_bytes, uint32_t prefer, uint32_t avoid,
+                  const struct reader_effects *effects, void *ctx);
 void reader_found(struct entry_reader *r, unsigned slot, entry_id e, size_t size,
                   void *item); /* takes item */
 void reader_failed(struct entry_reader *r, unsigned slot, entry_id e, enum err err);
+/* It takes long: true if another one is asked as well. */
+bool reader_slow(struct entry_reader *r, unsigned slot, entry_id e);
 void reader_stop(struct entry_reader *r); /* drops what it holds; no effect but drop() */
 
 /* The last confirmed entry of a ledger that may still be written: the highest that its bookies

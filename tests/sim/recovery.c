@@ -59,6 +59,23 @@ static const struct fragment *fragment_of(const struct record *r, entry_id e)
     return &r->fragment[i];
 }
 
+/* In whatever read that slot is asked by then: a little early is no harm. */
+static void slow_event(struct sim *s, struct event *e)
+{
+    struct actor *a = s->actor[e->a % ACTORS];
+
+    if (a->life == e->b / ENTRIES && a->recovery == READING)
+        s->tally->second_reads += reader_slow(&a->reader, e->a / ACTORS, e->b % ENTRIES);
+}
+
+static void slow_later(struct actor *a, unsigned slot, entry_id e)
+{
+    struct event *event = later(a->sim, a->sim->knobs.timeout / 4, slow_event);
+
+    event->a = slot * ACTORS + a->number;
+    event->b = a->life * ENTRIES + (unsigned)e;
+}
+
 static void read_from(void *ctx, unsigned slot, entry_id e, uint16_t flags)
 {
     struct actor *a = ctx;
@@ -73,6 +90,8 @@ static void read_from(void *ctx, unsigned slot, entry_id e, uint16_t flags)
     if (e != ENTRY_NONE && a->recovery == RECOVERING)
         check_covered(a->sim, a->ledger);
     request_send(a->sim, &q);
+    if (a->recovery == READING)
+        slow_later(a, slot, e);
 }
 
 static void write_to(void *ctx, uint32_t bookie, const struct recoverer_write *w)
@@ -191,7 +210,8 @@ static void begin_reading(struct actor *a, entry_id last)
     a->recovery = READING;
     a->ended = false;
     a->delivered = ENTRY_NONE;
-    reader_start(&a->reader, a->sim->knobs.quorum, 0, last, 0, a->number, &to_read, a);
+    reader_start(&a->reader, a->sim->knobs.quorum, 0, last, 0, a->number, a->reader.avoid, &to_read,
+                 a);
 }
 
 static void check_held(struct actor *a)

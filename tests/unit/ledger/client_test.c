@@ -1,4 +1,5 @@
 /* The shell over real sockets, against fake bookies in the same loop. */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -198,6 +199,16 @@ START_TEST(cut_connection_ends_the_ledger)
 }
 END_TEST
 
+static void speak(struct fake_bookie_knobs *k)
+{
+    k->mute = false;
+}
+
+static void do_cancel(void *ctx)
+{
+    ledger_read_cancel(&((struct reading *)ctx)->read);
+}
+
 static void go_rotten(struct fake_bookie_knobs *k)
 {
     k->rotten = true;
@@ -216,12 +227,43 @@ START_TEST(rotten_entries_are_read_elsewhere)
     ck_assert_str_eq(err_name(house_open_ledger(0, LEDGER_OPEN_READ, &l)), "OK");
     house_knob(go_rotten, 0);
     house_reads_all(l, 30);
+    ck_assert_uint_gt(house_counts().corrupt, 0);
+    uint64_t corrupt = house_counts().corrupt;
+    house_reads_all(l, 30); /* by those who did not answer so */
+    ck_assert_uint_eq(house_counts().corrupt, corrupt);
     house_knob(go_rotten, 1);
     house_reads_all(l, 30);
     house_knob(go_rotten, 2);
     ck_assert_str_eq(err_name(house_read_range(l, 0, 29, &got)), "CHECKSUM");
     ck_assert_uint_eq(got, 0);
     house_drop(&l);
+    house_close();
+}
+END_TEST
+
+/* The one that is asked first does not answer: another one does, and is asked from then on. */
+START_TEST(slow_bookie_delays_no_reader)
+{
+    struct ledger *l;
+
+    house.conf.second_read_us = 20 * 1000;
+    house_open(3);
+    l = house_create(3, 3, 3);
+    house_appended(l, 30);
+    for (unsigned i = 0; i < 3; i++)
+        house_knob(go_mute, i);
+    struct reading g = {.ledger = l, .read = {.first = 0, .last = 29}};
+    house_call(house_read_begin, &g);
+    while (house_counts().second_reads == 0)
+        sched_yield();
+    house_call(do_cancel, &g);
+    for (unsigned i = 0; i < 3; i++)
+        house_knob(i == 1 ? go_mute : speak, i);
+    house_reads_all(l, 30);
+    uint64_t second = house_counts().second_reads;
+    house_reads_all(l, 30);
+    ck_assert_uint_eq(house_counts().second_reads, second);
+    ck_assert_str_eq(err_name(house_close_ledger(&l)), "OK");
     house_close();
 }
 END_TEST
@@ -355,6 +397,7 @@ int main(void)
                                               SUITE_CASE(silent_bookie_is_slow_then_dead),
                                               SUITE_CASE(cut_connection_ends_the_ledger),
                                               SUITE_CASE(rotten_entries_are_read_elsewhere),
+                                              SUITE_CASE(slow_bookie_delays_no_reader),
                                               SUITE_CASE(recovered_with_a_dead_bookie),
                                               SUITE_CASE(read_is_cancelled_by_its_own_callback),
                                               SUITE_CASE(window_is_bounded),

@@ -37,7 +37,7 @@ static const struct reader_effects effects = {
 
 static void begin(struct quorum q, entry_id first, entry_id last, size_t max, uint32_t prefer)
 {
-    reader_start(&r, q, first, last, max, prefer, &effects, &tale);
+    reader_start(&r, q, first, last, max, prefer, 0, &effects, &tale);
 }
 
 static void found(unsigned slot, entry_id e, size_t size)
@@ -176,9 +176,70 @@ START_TEST(lac_is_the_highest_known)
 }
 END_TEST
 
+/* One that takes long is asked no more, and whoever answers first counts. */
+START_TEST(asks_another_besides_a_slow_one)
+{
+    begin(three, 0, 2, 0, 0);
+    tells(&tale, "read 0 from 0\nread 1 from 0\nread 2 from 0\n");
+    ck_assert(reader_slow(&r, 0, 0));
+    ck_assert(reader_slow(&r, 0, 1));
+    ck_assert(!reader_slow(&r, 1, 2)); /* it was not asked */
+    tells(&tale, "read 0 from 1\nread 1 from 1\n");
+    found(1, 0, 10);
+    found(0, 0, 10); /* too late */
+    tells(&tale, "deliver 0\n");
+    found(0, 1, 10); /* in time all the same */
+    found(1, 1, 10);
+    tells(&tale, "deliver 1\n");
+    reader_failed(&r, 0, 2, ERR_TIMEOUT);
+    tells(&tale, "read 2 from 1\n");
+    found(1, 2, 10);
+    tells(&tale, "deliver 2\ndone: OK\n");
+    ck_assert_uint_eq(r.avoid, 1);
+}
+END_TEST
+
+/* One of two has failed: the other one's answer is waited for before a third is asked. */
+START_TEST(waits_for_the_second_one)
+{
+    begin(three, 0, 0, 0, 0);
+    ck_assert(reader_slow(&r, 0, 0));
+    reader_failed(&r, 0, 0, ERR_IO);
+    tells(&tale, "read 0 from 0\nread 0 from 1\n");
+    ck_assert(reader_slow(&r, 1, 0));
+    tells(&tale, "read 0 from 2\n");
+    ck_assert(!reader_slow(&r, 2, 0)); /* there is nobody left */
+    reader_failed(&r, 1, 0, ERR_NO_ENTRY);
+    tells(&tale, "");
+    reader_failed(&r, 2, 0, ERR_NO_ENTRY);
+    tells(&tale, "done: IO\n");
+}
+END_TEST
+
+START_TEST(stays_with_the_one_that_answers)
+{
+    begin(three, 0, 20, 30, 1);
+    tale.n = 0;
+    reader_failed(&r, 1, 0, ERR_CHECKSUM);
+    tells(&tale, "read 0 from 2\n");
+    uint32_t avoid = r.avoid;
+    reader_stop(&r);
+    reader_start(&r, three, 1, 2, 0, 1, avoid, &effects, &tale);
+    tells(&tale, "read 1 from 2\nread 2 from 2\n");
+    reader_failed(&r, 2, 1, ERR_IO);
+    reader_failed(&r, 0, 1, ERR_IO); /* all have by now: the last one is the worst */
+    tells(&tale, "read 1 from 0\nread 1 from 1\n");
+    ck_assert_uint_eq(r.avoid, 1);
+    reader_stop(&r);
+}
+END_TEST
+
 int main(void)
 {
-    return suite_run("reader", (suite_case[]){SUITE_CASE(delivers_in_order),
+    return suite_run("reader", (suite_case[]){SUITE_CASE(asks_another_besides_a_slow_one),
+                                              SUITE_CASE(waits_for_the_second_one),
+                                              SUITE_CASE(stays_with_the_one_that_answers),
+                                              SUITE_CASE(delivers_in_order),
                                               SUITE_CASE(asks_the_next_replica),
                                               SUITE_CASE(no_entry_only_if_all_say_so),
                                               SUITE_CASE(stays_in_the_write_set),
