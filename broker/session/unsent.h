@@ -15,9 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { UNSENT_OVERHEAD = 128 };
+
 struct unsent {
     uint64_t put, mark;   /* bytes since the beginning */
-    size_t before, after; /* answers: between the last two marks, and since */
+    size_t before, after; /* of answers: between the last two marks, and since */
 };
 
 static inline void unsent_put(struct unsent *u, size_t delivery)
@@ -25,10 +27,11 @@ static inline void unsent_put(struct unsent *u, size_t delivery)
     u->put += delivery;
 }
 
+/* It is charged with the slab and the place in the queue that it has, too. */
 static inline void unsent_put_answer(struct unsent *u, size_t answer)
 {
     u->put += answer;
-    u->after += answer;
+    u->after += answer + UNSENT_OVERHEAD;
 }
 
 /* Bytes that have left, of those put: `waiting` are still there. */
