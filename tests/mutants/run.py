@@ -66,9 +66,9 @@ class Bench:
         source = folder / pathlib.Path(file).name
         source.write_text(text)
         made = source.with_suffix(".o")
-        subprocess.run([self.args.cc, "-std=gnu17", "-g", "-O1", "-D_GNU_SOURCE", *WARN, "-I.",
-                        "-c", "-o", str(made), str(source)], check=True)
-        return str(made)
+        built = subprocess.run([self.args.cc, "-std=gnu17", "-g", "-O1", "-D_GNU_SOURCE", *WARN,
+                                "-I.", "-c", "-o", str(made), str(source)])
+        return str(made) if built.returncode == 0 else None
 
     def killer(self, mutant):
         """(is dead, what is said of it)"""
@@ -76,7 +76,7 @@ class Bench:
             folder = pathlib.Path(name)
             sick = self.plant(mutant, folder)
             if not sick:
-                return False, "cannot be planted: the code has changed"
+                return False, "cannot be planted: the code has changed, or it does not compile"
             core = pathlib.Path(mutant[1]).stem
             sim = self.link(str(folder / "sim"), [sick, *self.sim])
             unit = self.link(str(folder / "unit"),
