@@ -8,7 +8,6 @@
 #define METADATA_PATHS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -46,7 +45,6 @@ struct topic_name {
 /* Accepts "local", "t/n/local" and full names.  ERR_INVALID_NAME; gives. */
 MUST_CHECK enum err topic_name_parse(const char *text, struct topic_name *out);
 void topic_name_drop(struct topic_name *n);
-size_t topic_name_base_len(const char *local); /* without "-partition-N" */
 
 MUST_CHECK enum err path_ledger(int64_t id, char into[META_KEY_MAX]);
 /* Back from a key under /ledgers: ERR_NOT_FOUND for one that is no ledger. */

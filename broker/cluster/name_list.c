@@ -6,7 +6,7 @@
 
 #include "common/crc32c.h"
 #include "common/mem.h"
-#include "metadata/paths.h"
+#include "metadata/names.h"
 
 /* ---- order ---- */
 

@@ -9,7 +9,7 @@
 #include "metadata/names.h"
 #include "metadata/paths.h"
 
-enum { BATCH = 1000, FILTERED = 500, HASHED = 5000 };
+enum { BATCH = 250, FILTERED = 50, HASHED = 1000, SLICE_US = 2000 };
 enum { GATHER_US = 20000, GATHER_MAX_US = 2000000, REST = 10 };
 
 /* Found by its key's tag while it is there. */
@@ -218,7 +218,7 @@ static void on_step(struct timer *t)
         give_up(n);
     else if (n->listed && list_empty(&n->work))
         begin_batch(n);
-    if (!list_empty(&n->work))
+    while (!list_empty(&n->work) && loop_clock() - began < SLICE_US)
         work_on(n, list_entry(n->work.next, struct shared_view, work));
     if (list_empty(&n->work))
         end_batch(n);

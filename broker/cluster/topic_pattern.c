@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "metadata/paths.h"
+#include "metadata/names.h"
 
 /* Places in the workspace: three a state, for this byte and for the next. */
 enum { WORKSPACE = 1000, CALLS = 10, HEAP_KB = 64 };

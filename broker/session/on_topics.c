@@ -13,7 +13,7 @@
 #include "broker/topic/topics_names.h"
 #include "metadata/names.h"
 
-enum { PAGE = 500, HASHED = 5000, AGAIN_US = 50000 };
+enum { PAGE = 250, HASHED = 5000, AGAIN_US = 50000 };
 enum { NAME_OVERHEAD = 4, FRAME_OVERHEAD = 256 }; /* a tag and a length; all else in the answer */
 
 #define MODE(m) PULSAR__PROTO__COMMAND_GET_TOPICS_OF_NAMESPACE__MODE__##m

@@ -54,13 +54,10 @@ END_TEST
 
 START_TEST(what_is_no_pattern)
 {
-    static const char *const bad[] = {"(",
-                                      "[a",
-                                      
-                                      "*",
-                                      "ftp://public/default/a",
-                                      "\\C",
-                                      "((((((((((a{999}){999}){999}){999}){99}){99}))))"};
+    static const char *const bad[] = {"(",   "[a",
+
+                                      "*",   "ftp://public/default/a",
+                                      "\\C", "((((((((((a{999}){999}){999}){999}){99}){99}))))"};
     struct topic_pattern *p = NULL;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -99,7 +96,6 @@ START_TEST(no_pattern_takes_long)
     for (int i = 0; i < 10; i++)
         (void)!topic_pattern_matches(p, name, &meant);
     uint64_t took = (loop_clock() - began) / 10;
-    fprintf(stderr,"%s: %llu us\n", cruel[_i], (unsigned long long)took);
     ck_assert_msg(took < 200000, "%s took %llu us", cruel[_i], (unsigned long long)took);
     topic_pattern_drop(&p);
 }
