@@ -354,9 +354,95 @@ def floods_of_half_frames(folder):
     server.stop()
 
 
+# ---- who seeks without end ----
+
+EARLIEST = wire.pack({1: wire.NO_REQUEST, 2: wire.NO_REQUEST})
+
+
+class Seeker:
+    """A subscription, or a reader that has none, which reads a little and seeks again."""
+
+    def __init__(self, port, i):
+        self.port, self.i, self.reader = port, i, i % 2 == 1
+        self.requests, self.consumer, self.seeks, self.known = 10, 1, 0, [EARLIEST]
+
+    async def join(self, start):
+        """With a new id, since the old one was closed; what is told of that is passed over."""
+        self.consumer += 1
+        self.requests += 1
+        more = {8: 0, 9: start} if self.reader else {}
+        self.w.subscribe(self.consumer, self.requests, TOPIC + "t", f"seeker-{self.i}", fields=more)
+        await self.success()
+        self.w.flow(self.consumer, 100)
+
+    async def success(self):
+        while True:
+            kind, fields, _ = await self.w.get()
+            assert kind != wire.ERROR, fields
+            if kind == wire.SUCCESS and fields[1] == self.requests:
+                return
+
+    async def seek(self, to, **fields):
+        self.requests += 1
+        self.w.put(wire.SEEK, {1: self.consumer, 2: self.requests, **(fields.get("fields") or {3: to})})
+        await self.success()
+        self.seeks += 1
+        await self.join(to)
+
+    async def run(self, until):
+        self.w = await wire.Wire.connect(self.port)
+        await self.join(EARLIEST)
+        while time.monotonic() < until:
+            for _ in range(self.seeks % 7):
+                kind, fields, _ = await self.w.get()
+                if kind == wire.MESSAGE:
+                    self.known.append(fields[2])
+            if self.seeks % 3 == 0 and not self.reader:
+                await self.seek(EARLIEST, fields={4: int(time.time() * 1000) - 1000})
+                await self.seek(EARLIEST)  # whatever is of the last second may be nothing
+            else:
+                await self.seek(self.known[self.seeks * 31 % len(self.known)])
+
+    async def reads_all(self, n):
+        await self.seek(EARLIEST)
+        self.w.flow(self.consumer, n)
+        at = 0
+        while at < n:
+            kind, fields, payload = await self.w.get()
+            if kind == wire.MESSAGE and fields[1] == self.consumer:
+                assert payload == b"%d" % at, (self.i, payload, at)
+                at += 1
+        self.w.close()
+
+
+def seeking_without_end(folder):
+    server = start(folder)
+    n, seconds = 3000, 60 if ARGS.big else 8
+
+    async def whole():
+        w = await opened(server.port, "t")
+        for i in range(n):
+            w.send(1, i, b"%d" % i)
+        for i in range(n):
+            await w.expect(wire.SEND_RECEIPT)
+        seekers = [Seeker(server.port, i) for i in range(8)]
+        before = rss(server)
+        with Watch(server, "t"):
+            await asyncio.gather(*(s.run(time.monotonic() + seconds) for s in seekers))
+            grown = rss(server) - before
+            await asyncio.gather(*(s.reads_all(n) for s in seekers))
+        print(f"      {sum(s.seeks for s in seekers)} seeks, {grown // MIB} MiB more")
+        assert not MEASURES or grown < 64 * MIB  # cursors come and go; caches fill once
+        w.close()
+    asyncio.run(whole())
+    nothing_is_left(server, ["t"])
+    server.stop()
+
+
 cases = lgm.Cases()
 for case in (a_thousand_that_come_and_go, ten_thousand_idle, consumers_that_never_read,
-             one_that_asks_and_never_reads, half_open_sockets, floods_of_half_frames):
+             one_that_asks_and_never_reads, half_open_sockets, floods_of_half_frames,
+             seeking_without_end):
     if ARGS.only in case.__name__:
         cases.run(case.__name__, case)
 cases.end()
