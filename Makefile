@@ -114,6 +114,10 @@ $(BUILD)/sim: $(call objects,$(wildcard tests/sim/*.c)) $(foreach f,$(below_ledg
 $(BUILD)/ceiling: $(call objects,$(wildcard bench/ceiling/*.c)) $(call lib,common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# A disk that is slow for one process.
+$(BUILD)/slow_sync.so: bench/slow_sync.c
+	@echo "  LD $@"; $(CC) $(CFLAGS) -fPIC -shared -o $@ $<
+
 # A fuzzer links the libraries whose decoders are fuzzed.  `make fuzz` builds them in a directory of
 # their own; what a run finds to be new stays in its corpus there for the next one.
 FUZZ_SECONDS ?= 60
@@ -204,7 +208,7 @@ crash: deps-test
 	@python3 tests/tiers.py --build $(BUILD) --rounds $(ROUNDS) crash
 # BENCH="--only batched-2 --runs 3": bench/run.py --help
 bench: deps-test
-	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/ceiling
+	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/ceiling $(BUILD)/slow_sync.so
 	@python3 bench/run.py --build $(BUILD) $(BENCH)
 
 # ---- how the code reads --------------------------------------------------------------------
