@@ -6,6 +6,7 @@
 #include "broker/broker.h"
 #include "broker/cluster/ownership.h"
 #include "broker/cluster/ranges.h"
+#include "broker/cluster/records.h"
 #include "common/mem.h"
 #include "metadata/paths.h"
 #include "metadata/records.h"
@@ -50,21 +51,53 @@ void on_brokers(struct job *j)
         job_json_reply(j, all);
 }
 
-/* Nobody leads here: each broker claims what it is asked for.  The only one counts as leader. */
+/* Gives its web address as it is registered; NULL: it is not any more. */
+static char *web_of(struct job *j, const char *id)
+{
+    char *key = mem_format(PATH_BROKERS "%s", id), *web = NULL;
+    struct slice value = {0};
+    struct broker_record r = {0};
+
+    if (!ask_get(j, key, &value, NULL) && !broker_record_read(slice_view(value), &r)) {
+        web = mem_string(r.web);
+        broker_record_drop(&r);
+    }
+    slice_drop(&value);
+    mem_free(key);
+    return web;
+}
+
+static json_object *leader(struct job *j, json_object *all)
+{
+    for (size_t i = 0; i < json_object_array_length(all); i++) {
+        json_object *id = json_object_array_get_idx(all, i);
+        char *web = web_of(j, json_object_get_string(id));
+        const bool alone = json_object_array_length(all) == 1; /* and need not register */
+        if (!web && !alone)
+            continue;
+        json_object *o = json_object_new_object();
+        json_object_object_add(o, "brokerId", json_object_get(id));
+        json_object_object_add(o, "serviceUrl",
+                               json_object_new_string(web ? web : j->admin->env.self->web));
+        mem_free(web);
+        return o;
+    }
+    return NULL;
+}
+
+/* Nobody leads here: each broker claims what it is asked for.  Tools want one name that all agree
+ * on: of those that live, the one whose id is the lowest. */
 void on_leader(struct job *j)
 {
-    json_object *all = alive(j), *o;
+    json_object *all = alive(j);
 
     if (!all)
         return;
-    if (json_object_array_length(all) != 1) {
-        job_refuse(j, 404, "there is no leader: each broker claims what it is asked for");
-    } else {
-        o = json_object_new_object();
-        json_object_object_add(o, "brokerId", json_object_get(json_object_array_get_idx(all, 0)));
-        json_object_object_add(o, "serviceUrl", json_object_new_string(j->admin->env.self->web));
+    json_object *o = leader(j, all);
+    if (o)
         job_json_reply(j, o);
-    }
+    else
+        job_refuse(j, 404, "no broker is alive");
     json_object_put(all);
 }
 
