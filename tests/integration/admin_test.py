@@ -418,6 +418,130 @@ def retention_has_its_effect(folder):
     server.stop()
 
 
+def properties_of_subscriptions(folder):
+    server, http = started(folder)
+    p = "/persistent/public/default/t"
+    http.expect(204, "PUT", p)
+    http.expect(204, "PUT", p + "/subscription/a%2Fb",
+                {"ledgerId": -1, "entryId": -1, "partitionIndex": -1, "properties": {"team": "red"}})
+    words = p + "/subscription/a%2Fb/properties"
+    assert http.expect(200, "GET", words) == {"team": "red"}
+    stats = http.expect(200, "GET", p + "/stats")["subscriptions"]["a/b"]
+    assert stats["subscriptionProperties"] == {"team": "red"}
+    server.kill()
+    server.start()
+    assert http.expect(200, "GET", words) == {"team": "red"}
+    http.expect(204, "PUT", words, {"team": "blue", "n": "1"})
+    produce(server, "t", "x")
+    http.expect(204, "POST", p + "/subscription/a%2Fb/skip_all")
+    http.expect(204, "PUT", words, {"team": "green"})
+    server.kill()
+    server.start()
+    assert http.expect(200, "GET", words) == {"team": "green"}
+    assert http.expect(200, "GET", p + "/stats")["subscriptions"]["a/b"]["msgBacklog"] == 0
+    for wrong in ({"team": 1}, ["team"], {"#pulsar.internal.x": "1"}, {"k": "x" * 65536}):
+        http.expect(400, "PUT", words, wrong)
+    http.expect(404, "GET", p + "/subscription/none/properties")
+    http.expect(404, "PUT", p + "/subscription/none/properties", {})
+    admin(server, "topics", "update-subscription-properties", "t", "-s", "a/b", "-p", "k=v", "-p", "l=m=n")
+    assert http.expect(200, "GET", words) == {"k": "v", "l": "m=n"}
+    shown = admin(server, "topics", "get-subscription-properties", "t", "-s", "a/b", "--json")
+    assert json.loads(shown) == {"k": "v", "l": "m=n"}
+    admin(server, "topics", "update-subscription-properties", "t", "-s", "a/b", code=2)
+    admin(server, "topics", "update-subscription-properties", "t", "-s", "a/b", "-p", "k", code=2)
+    admin(server, "topics", "update-subscription-properties", "t", "-s", "a/b", "-c")
+    assert http.expect(200, "GET", words) == {}
+
+    whole = "/persistent/public/default/parts"
+    http.expect(204, "PUT", whole + "/partitions", 2)
+    http.expect(204, "PUT", whole + "/subscription/s", "earliest")
+    http.expect(204, "PUT", whole + "/subscription/s/properties", {"a": "b"})
+    for name in ("parts", "parts-partition-0", "parts-partition-1"):
+        assert http.expect(200, "GET", f"/persistent/public/default/{name}/subscription/s/properties") == {"a": "b"}
+    http.expect(404, "GET", whole + "/subscription/none/properties")
+    server.stop()
+
+
+def the_systems_own_properties(folder):
+    server, http = started(folder)
+    p = "/persistent/public/default/t"
+    for wrong in ({"pulsar.topic.epoch": "9"}, {"index": "0"}, {"lgm.x": "y"}, {"a": None}, {"a": 1}, []):
+        http.expect(400, "PUT", p, wrong)
+        http.expect(400, "PUT", p + "/partitions", {"partitions": 1, "properties": wrong})
+    http.expect(204, "PUT", p, {"mine": "yes"})
+    http.expect(400, "PUT", p + "/properties", {"pulsar.topic.epoch": "9"})
+    http.expect(412, "DELETE", p + "/properties?key=pulsar.topic.epoch")
+    assert http.expect(200, "GET", p + "/properties") == {"mine": "yes"}
+    assert http.expect(200, "GET", p + "/internalStats")["properties"] == {"mine": "yes"}
+    server.stop()
+
+
+LIMITS = {"maxProducersPerTopic": "max_producers_per_topic", "maxConsumersPerTopic": "max_consumers_per_topic",
+          "maxConsumersPerSubscription": "max_consumers_per_subscription",
+          "maxSubscriptionsPerTopic": "max_subscriptions_per_topic",
+          "maxUnackedMessagesPerConsumer": "max_unacked_messages_per_consumer",
+          "maxUnackedMessagesPerSubscription": "max_unacked_messages_per_subscription"}
+
+
+def limits_of_a_namespace(folder):
+    server, http = started(folder)
+    ns = "/namespaces/public/default"
+    for name, field in LIMITS.items():
+        path = f"{ns}/{name}"
+        http.expect(204, "GET", path)
+        http.expect(204, "POST", path, 7)
+        assert http.expect(200, "GET", path) == 7 and http.expect(200, "GET", ns)[field] == 7
+        for wrong in (-1, "x", [1], {"a": 1}, 1.5, True):
+            http.expect(412, "POST", path, wrong)
+        http.expect(204, "DELETE", path)
+        http.expect(204, "GET", path)
+    types = ns + "/subscriptionTypesEnabled"
+    assert http.expect(200, "GET", types) == []
+    http.expect(412, "POST", types, ["Sometimes"])
+    http.expect(204, "POST", types, ["Exclusive", "Key_Shared"])
+    assert http.expect(200, "GET", types) == ["Exclusive", "Key_Shared"]
+    http.expect(204, "DELETE", types)
+
+    p = "/persistent/public/default/t"
+    http.expect(204, "PUT", p + "/subscription/s", "earliest")
+    admin(server, "namespaces", "set-max-subscriptions-per-topic", "public/default", "-m", "1")
+    http.expect(412, "PUT", p + "/subscription/another", "earliest", reason="maximum")
+    http.expect(409, "PUT", p + "/subscription/s", "earliest")
+    admin(server, "namespaces", "remove-max-subscriptions-per-topic", "public/default")
+    http.expect(204, "PUT", p + "/subscription/another", "earliest")
+
+    def consume(*words):
+        return subprocess.Popen([server.lgm, "consume", "t", *words, "-n", "1", "--url", server.url],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def inside(n):
+        lgm.wait_until(lambda: n == sum(len(s["consumers"]) for s in http.expect(
+            200, "GET", p + "/stats")["subscriptions"].values()), 30, f"{n} consumers")
+    first = consume("-s", "s")
+    inside(1)
+    admin(server, "namespaces", "set-max-consumers-per-topic", "public/default", "-c", "1")
+    lgm.wait_until(lambda: consume("-s", "another").wait(60) != 0, 60, "one is too many")
+    admin(server, "namespaces", "remove-max-consumers-per-topic", "public/default")
+    admin(server, "namespaces", "set-subscription-types-enabled", "public/default", "-t", "Shared,Failover")
+    assert admin(server, "namespaces", "get-subscription-types-enabled", "public/default").split() == \
+        ["Shared", "Failover"]
+    assert "not enabled" in consume("-s", "another").communicate(timeout=60)[1]
+    admin(server, "namespaces", "remove-subscription-types-enabled", "public/default")
+    admin(server, "namespaces", "set-auto-subscription-creation", "public/default", "-e", "false")
+    assert consume("-s", "third").wait(60) != 0
+    assert sorted(http.expect(200, "GET", p + "/subscriptions")) == ["another", "s"]
+    admin(server, "namespaces", "remove-auto-subscription-creation", "public/default")
+    second = consume("-s", "another")
+    inside(2)
+    entry = http.expect(200, "GET", p + "/stats")["subscriptions"]["s"]["consumers"][0]
+    assert entry["address"].startswith("/127.0.0.1:") and entry["connectedSince"].endswith("Z")
+    assert entry["clientVersion"] and entry["availablePermits"] > 0 and entry["metadata"] == {}
+    assert entry["lastConsumedFlowTimestamp"] > 0 and entry["lastAckedTimestamp"] == 0
+    produce(server, "t", "x")
+    assert first.wait(60) == 0 and second.wait(60) == 0
+    server.stop()
+
+
 def brokers_and_bookies(folder):
     server, http = started(folder)
     me = f"127.0.0.1:{server.web_port}"
@@ -515,7 +639,12 @@ def each_broker_answers_for_all(folder):
         assert "msgBacklog" in listed  # the command goes where it is sent
         one.expect(204, "POST", p + "/subscription/a%2Fb/skip_all")
         assert len(two.expect(200, "POST", p + "/terminate/partitions")) == 8
-        assert len(one.expect(200, "GET", "/brokers")) == 2
+        names = one.expect(200, "GET", "/brokers")
+        assert len(names) == 2 and names == two.expect(200, "GET", "/brokers")
+        leaders = [http.expect(200, "GET", "/brokers/leaderBroker") for http in (one, two)]
+        assert leaders[0] == leaders[1] and leaders[0]["brokerId"] in names
+        assert leaders[0]["serviceUrl"] in (one.base, two.base)
+        assert len({http.raw("GET", "/admin/v2/brokers/version") for http in (one, two)}) == 1
         two.expect(204, "DELETE", p + "/partitions")
         assert one.expect(200, "GET", "/persistent/public/default") == []
         for http in (one, two):
@@ -525,6 +654,7 @@ def each_broker_answers_for_all(folder):
 cases = lgm.Cases()
 for case in (clusters_and_tenants, namespaces_and_policies, topics_are_made_and_deleted, subscriptions_are_moved, positions_by_time,
              a_terminated_topic_stays_readable, partitioned_topics, what_is_made_on_first_use,
-             retention_has_its_effect, brokers_and_bookies, the_command_line, each_broker_answers_for_all):
+             retention_has_its_effect, properties_of_subscriptions, the_systems_own_properties, limits_of_a_namespace,
+             brokers_and_bookies, the_command_line, each_broker_answers_for_all):
     cases.run(case.__name__, case)
 cases.end()

@@ -314,6 +314,34 @@ START_TEST(a_subscription_is_blocked_too)
 }
 END_TEST
 
+START_TEST(other_limits_hold_at_once)
+{
+    struct shared s;
+    struct shared_conf c = conf;
+
+    begin_with(&s, &c, 9);
+    shared_came(&s, &who[0], 0);
+    shared_flow(&s, &who[0], 3);
+    found(&s, 0, 2, 1);
+    arrived(&s);
+    heard();
+    c.max_unacked = 3;
+    shared_limit(&s, &c);
+    shared_check(&s);
+    shared_flow(&s, &who[0], 10);
+    ck_assert_str_eq(heard(), "");
+    c.max_unacked = 0;
+    c.max_unacked_all = 3;
+    shared_limit(&s, &c);
+    shared_check(&s);
+    ck_assert_str_eq(heard(), "");
+    c.max_unacked_all = 0;
+    shared_limit(&s, &c);
+    ck_assert_str_eq(heard(), " read 3 max 10");
+    end(&s, 1);
+}
+END_TEST
+
 static void chunk(struct shared *s, int64_t e, bool last)
 {
     look_at(s, (struct shared_seen){
@@ -779,6 +807,7 @@ int main(void)
                          SUITE_CASE(an_ack_of_another_consumer_counts),
                          SUITE_CASE(a_consumer_is_blocked_until_half_is_acknowledged),
                          SUITE_CASE(a_subscription_is_blocked_too),
+                         SUITE_CASE(other_limits_hold_at_once),
                          SUITE_CASE(chunks_of_one_message_go_to_one_consumer),
                          SUITE_CASE(chunks_begin_again_with_the_first_when_their_consumer_leaves),
                          SUITE_CASE(what_is_gone_is_not_asked_for_again),

@@ -34,6 +34,16 @@ START_TEST(what_json_says)
     p = read_ns("{\"persistence\":{\"bookkeeperEnsemble\":1,\"bookkeeperWriteQuorum\":2,"
                 "\"bookkeeperAckQuorum\":1}}");
     ck_assert(!p.persistence_set);
+    p = read_ns("{\"max_producers_per_topic\":3,\"max_consumers_per_topic\":0,"
+                "\"max_unacked_messages_per_consumer\":-1,"
+                "\"subscription_types_enabled\":[\"Shared\",\"Key_Shared\",\"Other\"],"
+                "\"autoSubscriptionCreationOverride\":{\"allowAutoSubscriptionCreation\":false}}");
+    ck_assert(p.limit[NS_PRODUCERS].set && p.limit[NS_PRODUCERS].most == 3);
+    ck_assert(p.limit[NS_CONSUMERS].set && p.limit[NS_CONSUMERS].most == 0);
+    ck_assert(!p.limit[NS_UNACKED].set && !p.limit[NS_SUBSCRIPTIONS].set);
+    ck_assert_uint_eq(p.types, ns_type_bits("Shared,Key_Shared"));
+    ck_assert_uint_eq(ns_type_bits("Shared,Other"), ~0u);
+    ck_assert(p.subscription_creation_set && !p.subscription_creation);
     static const char *const broken[] = {"", "[", "[]", "7", "\"x\"", "{"};
     for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
         ck_assert_int_eq(ns_policies_read(view_of(broken[i], strlen(broken[i])), &p),
