@@ -1018,6 +1018,74 @@ def terminated_topic(w):
     w.producer(w.topic("another")).send(b"x")
 
 
+@feature
+def unacked_limit_of_a_namespace(w):
+    """It holds at once for consumers that are there, and so does its end."""
+    namespace = w.namespace()
+    topic, rule = f"persistent://{namespace}/t", f"/namespaces/{namespace}/maxUnackedMessagesPerConsumer"
+    consumer = w.shared(topic, receiver_queue_size=20)
+    admin("POST", rule, 50)
+
+    def is_limited():
+        send_all(producer, numbered(0, 10))
+        stats = admin("GET", f"/persistent/{namespace}/t/stats")["subscriptions"]["sub"]["consumers"][0]
+        while True:
+            try:
+                consumer.receive(timeout_millis=100)
+            except pulsar.Timeout:
+                break
+        return stats["blockedConsumerOnUnackedMsgs"]
+    producer = w.producer(topic)
+    soon(is_limited, "a consumer with 50 messages is blocked")
+    send_all(producer, numbered(0, 100))
+    nothing_more(consumer)
+    admin("DELETE", rule)
+    receive(consumer, 100, ack=False)
+
+
+@feature
+def limits_of_a_namespace(w):
+    namespace = w.namespace()
+    topic, rules = f"persistent://{namespace}/t", f"/namespaces/{namespace}/"
+    names = ("maxProducersPerTopic", "maxConsumersPerTopic", "maxSubscriptionsPerTopic")
+    w.producer(topic)
+    consumer = w.shared(topic)
+    for name in names:
+        admin("POST", rules + name, 1)
+
+    def is_refused(error, make):
+        try:
+            make().close()
+        except error:
+            return True
+    soon(lambda: is_refused(pulsar.ProducerBusy, lambda: w.producer(topic)), "one producer")
+    soon(lambda: is_refused(pulsar.ConsumerBusy, lambda: w.shared(topic)), "one consumer")
+    consumer.close()
+    refused(pulsar.PulsarException, lambda: w.shared(topic, sub="another"))
+    for name in names:
+        admin("DELETE", rules + name)
+    soon(lambda: not is_refused(pulsar.ProducerBusy, lambda: w.producer(topic)), "no limit")
+    w.shared(topic, sub="another").close()
+
+
+@feature
+def who_is_inside(w):
+    producer = w.producer(w.topic(), producer_name="me", properties={"role": "writer"})
+    consumer = w.shared(w.topic(), consumer_name="you", properties={"role": "reader"})
+    send_all(producer, numbered(0, 3))
+    receive(consumer, 3)
+
+    def is_known():
+        stats = admin("GET", w.path() + "/stats")
+        (p,), (c,) = stats["publishers"], stats["subscriptions"]["sub"]["consumers"]
+        for who, role in ((p, "writer"), (c, "reader")):
+            assert who["metadata"] == {"role": role} and who["address"].startswith("/127.0.0.1:"), who
+            assert who["clientVersion"] and who["connectedSince"], who
+        assert (p["producerName"], p["accessMode"], c["consumerName"]) == ("me", "Shared", "you")
+        return c["msgOutCounter"] == 3 and c["lastAckedTimestamp"] > 0 and c["unackedMessages"] == 0
+    soon(is_known, "three messages, acknowledged")
+
+
 class Publishing:
     """Publishes until told to stop; what was acknowledged must all come, each in its turn."""
 
