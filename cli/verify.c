@@ -6,17 +6,20 @@
 #include "cli/command.h"
 
 static const char help[] =
-    "usage: lgm verify produce TOPIC --count N --log FILE [OPTION]...\n"
+    "usage: lgm verify [TOPIC] [--count N] [--log FILE] [OPTION]...\n"
+    "       lgm verify produce TOPIC --count N --log FILE [OPTION]...\n"
     "       lgm verify consume TOPIC --log FILE [OPTION]...\n"
     "produce publishes numbered, chained records and logs durably what was acknowledged; consume\n"
-    "receives them (also while produce is running) and judges:\n\n"
+    "receives them (also while produce is running) and judges; without either word both run, each\n"
+    "in a process of its own, with the options of both (100000 records on `lgm-verify`):\n\n"
     "  lost         logged as acknowledged and never seen\n"
     "  duplicated   one record at two message ids that the log does not show sent twice\n"
     "  reordered    first appearances out of order\n"
     "  resent       two message ids that the log does show sent twice\n"
     "  redelivered  the same message id again\n\n"
     "Exit code 1 on lost, duplicated or reordered (with --strict: resent too).\n"
-    "Example: lgm verify produce my-topic --count 100000 --log /tmp/run.log\n"
+    "Example: lgm verify --consumers 8 -t Shared\n"
+    "         lgm verify produce my-topic --count 100000 --log /tmp/run.log\n"
     "         lgm verify consume my-topic --log /tmp/run.log\n";
 
 int command_verify(int argc, char **argv)
@@ -29,5 +32,5 @@ int command_verify(int argc, char **argv)
         fputs(help, stdout);
         return EXIT_DONE;
     }
-    return usage_error("verify", "'produce' or 'consume' is needed");
+    return verify_both(argc, argv);
 }

@@ -1,4 +1,4 @@
-/* verify.h - `lgm verify produce` and `lgm verify consume`: does a topic keep its promises? */
+/* verify.h - `lgm verify`, alone, `produce` or `consume`: does a topic keep its promises? */
 #ifndef CLI_VERIFY_H
 #define CLI_VERIFY_H
 
@@ -6,5 +6,6 @@
 
 int verify_produce(int argc, char **argv);
 int verify_consume(int argc, char **argv);
+int verify_both(int argc, char **argv);
 
 #endif
