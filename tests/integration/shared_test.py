@@ -1,44 +1,37 @@
 #!/usr/bin/env python3
-"""shared_test.py - eight consumers of a shared subscription that come and go, and a broker that is
-killed: every record at least once, none lost."""
+"""shared_test.py - `lgm verify --consumers 8 -t Shared`; and the same while consumers and the broker
+are killed: every record at least once, none lost.  The short form of `tests/crash.py --consumers 8`."""
 import argparse
 import os
 import subprocess
 import sys
-import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(here, "..", "lib"))
 import lgm  # noqa: E402
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--build", default="build")
 ARGS = parser.parse_args()
-COUNT = 600000
 
 
-def verify(server, *words):
-    return subprocess.Popen([server.lgm, "verify", *words, "--url", server.url],
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def consumers_and_broker_are_killed(folder):
+def one_command(folder):
     server = lgm.Standalone(ARGS.build, folder).start()
-    log = os.path.join(folder, "run.log")
-    produce = verify(server, "produce", "t", "--count", str(COUNT), "--log", log)
-    lgm.wait_until(lambda: os.path.exists(log) and os.path.getsize(log) > 0, 30, "the log")
-    consume = verify(server, "consume", "t", "--log", log, "-t", "Shared", "--consumers", "8",
-                     "--churn", "200", "--idle", "60")
-    for _ in range(2):
-        time.sleep(1)
-        server.kill()
-        server.start()
-    said = produce.communicate(timeout=300)[0]
-    assert produce.returncode == 0, said
-    said = consume.communicate(timeout=300)[0]
-    assert consume.returncode == 0 and "lost=0 duplicated=0" in said, said
+    done = server.run("verify", "--consumers", "8", "-t", "Shared", "--count", "200000", "--churn", "50")
+    got = lgm.verdict(done.stdout)
+    assert got["lost"] == got["duplicated"] == 0 and got["checked"] == 200000, done.stdout
+    assert "acknowledged=200000 failed=0" in done.stdout
+    wrong = server.run("verify", "--consumers", "8", check=False)  # of an exclusive subscription
+    assert wrong.returncode == 2 and "Shared" in wrong.stderr, wrong
     server.stop()
 
 
+def killed(_folder):
+    subprocess.run([sys.executable, os.path.join(here, "..", "crash.py"), "--build", ARGS.build, "--rounds",
+                    "3", "--consumers", "8"], check=True)
+
+
 cases = lgm.Cases()
-cases.run("eight consumers, kill -9", consumers_and_broker_are_killed)
+cases.run("lgm verify --consumers 8 -t Shared", one_command)
+cases.run("consumers and the broker are killed", killed)
 cases.end()

@@ -1,6 +1,7 @@
 """lgm.py - starting, killing and stopping `lgm standalone` from a test, and counting what passed."""
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -98,6 +99,25 @@ def verdict(text):
     assert found, f"no verdict in {text!r}"
     names = "lost duplicated reordered resent redelivered checked".split()
     return dict(zip(names, map(int, found.groups())))
+
+
+class Taker:
+    """A consumer that holds what it gets and is killed: what it held must come to the others."""
+
+    def __init__(self, topic, ports):
+        self.words = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "taker.py"),
+                      f"persistent://public/default/{topic}", "verify", *map(str, ports)]
+        self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, text=True)
+
+    def kill(self, seconds=30):
+        """Once it holds something; then another one takes its place."""
+        wait_until(lambda: select.select([self.process.stdout], [], [], 0)[0], seconds, "it holds messages")
+        self.end()
+        self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, text=True)
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
 
 
 class Cases:
