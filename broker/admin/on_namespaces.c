@@ -77,17 +77,24 @@ void on_namespace(struct job *j)
         job_json_reply(j, o);
 }
 
+/* Gives the kinds of a mode's topics; 0: there is no such mode. */
+static unsigned topics_of_mode(const char *mode)
+{
+    if (!mode || strcmp(mode, "PERSISTENT") == 0)
+        return TOPICS_STORED;
+    if (strcmp(mode, "NON_PERSISTENT") == 0)
+        return TOPICS_LOADED;
+    return strcmp(mode, "ALL") == 0 ? TOPICS_STORED | TOPICS_LOADED : 0;
+}
+
 void on_namespace_topics(struct job *j)
 {
-    const char *mode = job_query(j, "mode");
-    bool none = mode && strcmp(mode, "NON_PERSISTENT") == 0;
+    unsigned which = topics_of_mode(job_query(j, "mode"));
 
-    if (!subject_namespace(j, j->path.at[0], j->path.at[1]))
-        return;
-    if (none)
-        job_json_reply(j, json_object_new_array());
-    else
-        namespace_list_topics(j, j->path.at[0], j->path.at[1], false);
+    if (which == 0)
+        job_refuse(j, 400, "mode is PERSISTENT, NON_PERSISTENT or ALL");
+    else if (subject_namespace(j, j->path.at[0], j->path.at[1]))
+        namespace_list_topics(j, j->path.at[0], j->path.at[1], which);
 }
 
 /* ---- bundles ---- */

@@ -13,7 +13,8 @@
 static void list(struct job *j, bool partitioned)
 {
     if (subject_namespace(j, j->path.at[1], j->path.at[2]))
-        namespace_list_topics(j, j->path.at[1], j->path.at[2], partitioned);
+        namespace_list_topics(j, j->path.at[1], j->path.at[2],
+                              partitioned ? TOPICS_PARTITIONED : TOPICS_STORED);
 }
 
 void on_topics(struct job *j)

@@ -18,6 +18,8 @@ import time
  UNSUBSCRIBE, SUCCESS, ERROR, CLOSE_PRODUCER, CLOSE_CONSUMER, PRODUCER_SUCCESS, PING,
  PONG) = range(2, 20)
 LOOKUP, LOOKUP_RESPONSE, SEEK = 23, 24, 28
+GET_TOPICS, TOPICS = 32, 33
+WATCH_TOPICS, WATCHING_TOPICS, TOPICS_CHANGED, UNWATCH_TOPICS = 64, 65, 66, 67
 EXCLUSIVE, SHARED = 0, 1
 NO_REQUEST = (1 << 64) - 1
 
@@ -67,6 +69,19 @@ def unpack(data):
     return fields
 
 
+def repeated(data, number):
+    """All values of a field that holds bytes, in order."""
+    found, at = [], 0
+    while at < len(data):
+        key, at = read_varint(data, at)
+        size, at = read_varint(data, at)
+        if key & 7 == 2:
+            if key >> 3 == number:
+                found.append(data[at:at + size])
+            at += size
+    return found
+
+
 def command(kind, fields, body=b""):
     """A whole frame; the commands used here have their type for a field number."""
     base = pack({1: kind, kind: pack(fields)})
@@ -89,6 +104,7 @@ def payload_of(body):
 class Wire:
     def __init__(self, reader, writer):
         self.reader, self.writer, self.mute = reader, writer, False
+        self.raw = b""  # the last command's fields, for repeated()
 
     @classmethod
     async def dial(cls, port):
@@ -119,6 +135,7 @@ class Wire:
                 self.put(PONG)
                 continue
             body = rest[base:]
+            self.raw = found.get(kind, b"")
             return kind, unpack(found.get(kind, b"")), payload_of(body) if body else b""
 
     async def expect(self, kind, seconds=30):
