@@ -140,6 +140,14 @@ enum err path_partitioned_topics(const char *tenant, const char *ns, char into[M
     return print(into, PATH_PARTITIONED "%s/%s/persistent/", tenant, ns);
 }
 
+enum err path_fleeting_partitioned_topics(const char *tenant, const char *ns,
+                                          char into[META_KEY_MAX])
+{
+    if (!name_is_entity(tenant) || !name_is_entity(ns))
+        return ERR_INVALID_NAME;
+    return print(into, PATH_PARTITIONED "%s/%s/non-persistent/", tenant, ns);
+}
+
 char *managed_ledger_name(const struct topic_name *n)
 {
     char *local = name_encode(n->local);

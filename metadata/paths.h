@@ -65,6 +65,8 @@ MUST_CHECK enum err path_partitioned(const struct topic_name *base, char into[ME
 MUST_CHECK enum err path_topics(const char *tenant, const char *ns, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_partitioned_topics(const char *tenant, const char *ns,
                                             char into[META_KEY_MAX]);
+MUST_CHECK enum err path_fleeting_partitioned_topics(const char *tenant, const char *ns,
+                                                     char into[META_KEY_MAX]); /* non-persistent */
 /* "t/ns/persistent/encoded": what Pulsar calls the managed ledger's name.  Gives. */
 char *managed_ledger_name(const struct topic_name *n);
 

@@ -29,7 +29,7 @@ static const struct {
     int status;
     const char *why;
 } absent[] = {
-    {"/admin/v2/non-persistent/", 405, "non-persistent topics are not supported yet"},
+    {"/admin/v2/non-persistent/", 405, "not allowed on a non-persistent topic"},
     {"/admin/v2/schemas/", 501, "schemas are not supported yet"},
     {"/admin/v2/resource-quotas", 501, "resource quotas are not supported"},
     {"/admin/v2/resourcegroups", 501, "resource groups are not supported yet"},

@@ -28,16 +28,6 @@ static json_object *publishers(const struct topic *t)
     return list;
 }
 
-static json_object *consumers(const struct subscription *s)
-{
-    json_object *list = json_object_new_array();
-
-    if (s)
-        list_each(&s->consumers, n) json_object_array_add(
-            list, figures_consumer(topic_consumer_of(list_entry(n, struct guest, node))));
-    return list;
-}
-
 /* ---- subscriptions ---- */
 
 /* About: as many bytes as entries, of the ledgers that they are in. */
@@ -54,13 +44,6 @@ static int64_t bytes_after(const struct segments *all, struct position p)
             bytes += (int64_t)((double)s->bytes * (double)left / (double)s->entries);
     }
     return bytes;
-}
-
-static const char *type_of(const struct subscription *s)
-{
-    if (!s || s->n_consumers == 0)
-        return "None";
-    return consumer_type_name(s->feed.type);
 }
 
 struct walk {
@@ -92,14 +75,14 @@ static json_object *subscription(struct walk *w, const struct cursor *c)
     number(o, "backlogSize", cursor_backlog(c) ? bytes : 0);
     number(o, "unackedMessages", e.unacked);
     flag(o, "blockedSubscriptionOnUnackedMsgs", e.reason == EXPLAIN_SUBSCRIPTION_UNACKED);
-    text(o, "type", type_of(s));
+    text(o, "type", figures_type(s));
     zeros(o, unknown);
     add_consuming(o, s ? &s->consuming : &(struct consuming){0});
     if (s && s->n_consumers > 0 && s->feed.type == CONSUMER_EXCLUSIVE)
         text(o, "activeConsumerName",
              topic_consumer_of(list_entry(s->consumers.next, struct guest, node))->name);
     number(o, "nonContiguousDeletedMessagesRanges", (int64_t)cursor_holes(c));
-    json_object_object_add(o, "consumers", consumers(s));
+    json_object_object_add(o, "consumers", figures_consumers(s));
     flag(o, "isDurable", !cursor_is_passing(c));
     flag(o, "isReplicated", false);
     flag(o, "allowOutOfOrderDelivery", false);
@@ -129,7 +112,7 @@ static int64_t bytes_of(const struct topic *t)
     return bytes;
 }
 
-json_object *figures_stats(const struct topic *t)
+static json_object *stored(const struct topic *t)
 {
     static const char *const unknown[] = {"backlogQuotaLimitSize",
                                           "backlogQuotaLimitTime",
@@ -164,6 +147,11 @@ json_object *figures_stats(const struct topic *t)
     json_object_object_add(o, "replication", json_object_new_object());
     text(o, "deduplicationStatus", "Disabled");
     return o;
+}
+
+json_object *figures_stats(const struct topic *t)
+{
+    return topic_is_stored(t) ? stored(t) : figures_fleeting(t);
 }
 
 /* ---- inside ---- */
@@ -213,7 +201,7 @@ static void add_property(void *ctx, const char *key, const char *value)
     text(ctx, key, value);
 }
 
-json_object *figures_internal(const struct topic *t)
+static json_object *stored_internal(const struct topic *t)
 {
     static const char *const unknown[] = {"lastLedgerCreatedTimestamp", "waitingCursorsCount",
                                           "pendingAddEntriesCount", NULL};
@@ -242,6 +230,11 @@ json_object *figures_internal(const struct topic *t)
     json_object_object_add(o, "schemaLedgers", json_object_new_array());
     json_object_object_add(o, "compactedLedger", json_object_new_object());
     return o;
+}
+
+json_object *figures_internal(const struct topic *t)
+{
+    return topic_is_stored(t) ? stored_internal(t) : figures_fleeting_internal(t);
 }
 
 /* ---- sums ---- */

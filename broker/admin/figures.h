@@ -18,6 +18,11 @@ struct topic_consumer;
 json_object *figures_stats(const struct topic *t);    /* TopicStats */
 json_object *figures_internal(const struct topic *t); /* PersistentTopicInternalStats */
 
+json_object *figures_fleeting(const struct topic *t); /* of one that is not stored */
+json_object *figures_fleeting_internal(const struct topic *t);
+
+json_object *figures_consumers(const struct subscription *s); /* NULL: nobody */
+const char *figures_type(const struct subscription *s);       /* "Shared"; NULL: "None" */
 json_object *figures_publisher(const struct topic_producer *p);
 json_object *figures_consumer(const struct topic_consumer *c);
 

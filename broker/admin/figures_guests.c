@@ -60,3 +60,20 @@ json_object *figures_consumer(const struct topic_consumer *c)
     add_guest(o, &c->guest);
     return o;
 }
+
+json_object *figures_consumers(const struct subscription *s)
+{
+    json_object *list = json_object_new_array();
+
+    if (s)
+        list_each(&s->consumers, n) json_object_array_add(
+            list, figures_consumer(topic_consumer_of(list_entry(n, struct guest, node))));
+    return list;
+}
+
+const char *figures_type(const struct subscription *s)
+{
+    if (!s || s->n_consumers == 0)
+        return "None";
+    return consumer_type_name(s->feed.type);
+}

@@ -4,6 +4,7 @@
 #include "broker/admin/subject.h"
 #include "broker/admin/visits.h"
 #include "broker/topic/explain.h"
+#include "broker/topic/kind.h"
 #include "broker/topic/subscription.h"
 #include "common/mem.h"
 
@@ -52,11 +53,13 @@ static const struct {
     {"Terminated", "terminated", "the topic was terminated: nothing may be published"},
     {"Fenced", "fenced", "another broker has taken the topic"},
     {"Closed", "closed", "the topic is being closed"},
+    {"Fleeting", "moving", "publishes go to whoever can take them, and are not stored"},
 };
 
 static json_object *producers(const struct topic *t)
 {
-    const char *state = managed_ledger_state(t->ml);
+    const char *state = t->kind->state(t);
+    const size_t pending = t->ml ? managed_ledger_pending_bytes(t->ml) : 0;
     json_object *o = json_object_new_object();
 
     for (unsigned i = 0; i < sizeof(producing) / sizeof(producing[0]); i++) {
@@ -66,8 +69,7 @@ static json_object *producers(const struct topic *t)
         text(o, "sentence", producing[i].sentence);
     }
     text(o, "state", state);
-    json_object_object_add(o, "pendingBytes",
-                           json_object_new_int64((int64_t)managed_ledger_pending_bytes(t->ml)));
+    json_object_object_add(o, "pendingBytes", json_object_new_int64((int64_t)pending));
     return o;
 }
 
@@ -76,20 +78,20 @@ struct walk {
     json_object *all;
 };
 
-static void add_subscription(void *ctx, struct cursor *c)
+static void add_subscription(void *ctx, const char *name)
 {
     struct walk *w = ctx;
     struct explanation e;
 
-    if (!explain_here(w->topic, cursor_name(c), &e))
-        json_object_object_add(w->all, cursor_name(c), explained(&e));
+    if (!explain_here(w->topic, name, &e))
+        json_object_object_add(w->all, name, explained(&e));
 }
 
 static void at_topic(struct visit *v, struct topic *t)
 {
     struct walk w = {.topic = t, .all = json_object_new_object()};
 
-    subscription_cursors(t, add_subscription, &w);
+    t->kind->subscriptions(t, add_subscription, &w);
     v->json = json_object_new_object();
     json_object_object_add(v->json, "producers", producers(t));
     json_object_object_add(v->json, "subscriptions", w.all);

@@ -324,6 +324,8 @@ static enum err look_for_topics(struct job *j)
     TRY(path_topics(j->path.at[0], j->path.at[1], prefix));
     TRY(look_for(j, prefix));
     TRY(path_partitioned_topics(j->path.at[0], j->path.at[1], prefix));
+    TRY(look_for(j, prefix));
+    TRY(path_fleeting_partitioned_topics(j->path.at[0], j->path.at[1], prefix));
     return look_for(j, prefix);
 }
 

@@ -50,11 +50,11 @@ static enum err make_one(struct job *j, const char *base, int32_t i)
     return err == ERR_EXISTS || err == ERR_BAD_VERSION ? ERR_OK : err;
 }
 
-/* Those that are there already stay as they are. */
-static enum err make_all(struct job *j, const char *base, int32_t n)
+/* Those that are there already stay as they are.  What is not stored needs no making. */
+static enum err make_all(struct job *j, const struct topic_name *name, int32_t n)
 {
-    for (int32_t i = 0; i < n; i++)
-        TRY(make_one(j, base, i));
+    for (int32_t i = 0; name->persistent && i < n; i++)
+        TRY(make_one(j, name->base, i));
     return ERR_OK;
 }
 
@@ -82,7 +82,7 @@ static void settle(struct job *j, enum err err)
 static enum err create(struct job *j, const struct subject *s, int32_t n, json_object *properties)
 {
     char key[META_KEY_MAX];
-    enum err err = subject_exists(j, s);
+    enum err err = s->name.persistent ? subject_exists(j, s) : ERR_TOPIC_NOT_FOUND;
 
     if (err != ERR_TOPIC_NOT_FOUND)
         return err ? err : ERR_EXISTS;
@@ -91,7 +91,7 @@ static enum err create(struct job *j, const struct subject *s, int32_t n, json_o
     err = ask_put_json(j, key, o, META_ABSENT);
     json_object_put(o);
     TRY(err);
-    return make_all(j, s->name.base, n);
+    return make_all(j, &s->name, n);
 }
 
 static bool is_base(struct job *j, const struct subject *s)
@@ -143,7 +143,7 @@ static void grow(struct job *j, const struct subject *s, int32_t n)
     }
     enum err err = path_partitioned(&s->name, key);
     if (!err)
-        err = make_all(j, s->name.base, n); /* before anybody asks for them */
+        err = make_all(j, &s->name, n); /* before anybody asks for them */
     if (!err)
         err = ask_rewrite(j, key, set_partitions, &n);
     if (err == ERR_NOT_ALLOWED)
@@ -177,7 +177,7 @@ void on_partitions_mend(struct job *j)
     if (s.partitions == 0)
         job_refuse(j, 404, "Partitioned Topic not found: %s", s.name.full);
     else
-        settle(j, make_all(j, s.name.base, s.partitions));
+        settle(j, make_all(j, &s.name, s.partitions));
     subject_drop(&s);
 }
 

@@ -1,5 +1,6 @@
 /* Subscriptions: listed, made, deleted. */
 #include "broker/admin/on_subscription.h"
+#include "broker/topic/kind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,15 +12,15 @@
 
 /* ---- listing ---- */
 
-static void add_name(void *ctx, struct cursor *c)
+static void add_name(void *ctx, const char *name)
 {
-    json_object_array_add(ctx, json_object_new_string(cursor_name(c)));
+    json_object_array_add(ctx, json_object_new_string(name));
 }
 
 static void at_names(struct visit *v, struct topic *t)
 {
     v->json = json_object_new_array();
-    subscription_cursors(t, add_name, v->json);
+    t->kind->subscriptions(t, add_name, v->json);
     visit_end(v, ERR_OK, NULL);
 }
 
@@ -227,4 +228,27 @@ static void at_unmake(struct visit *v, struct topic *t)
 void on_subscription_delete(struct job *j)
 {
     subscription_job(j, true, at_unmake, NULL);
+}
+
+/* Of a topic that is not stored: it is gone at once. */
+static void at_forget(struct visit *v, struct topic *t)
+{
+    struct subscription *s = subscription_find(t, v->subscription);
+
+    if (!s) {
+        visit_end(v, ERR_SUBSCRIPTION_NOT_FOUND, "Subscription not found");
+        return;
+    }
+    if (s->n_consumers > 0 && !v->force) {
+        visit_end(v, ERR_BUSY, "Subscription has active connected consumers");
+        return;
+    }
+    subscription_begin_delete(s);
+    subscription_deleted(s, ERR_OK);
+    visit_end(v, ERR_OK, NULL);
+}
+
+void on_subscription_forget(struct job *j)
+{
+    subscription_job(j, true, at_forget, NULL);
 }

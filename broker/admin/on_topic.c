@@ -149,21 +149,23 @@ static void partitions_known(struct topic_facts_ask *ask, enum err err, const st
 {
     struct question *q = container_of(ask, struct question, facts);
     const struct topics_env *env = topics_env_of(q->admin->env.topics->at[0]);
-    struct topic_creation creation =
-        topic_facts_creation(f, &q->name, topics_creation(q->admin->env.conf));
-    bool absent = f->partitions == 0 && !f->exists;
+    int32_t n;
 
     if (is_settled(q, err, f))
         return;
-    if (absent && q->may_create && creation.allowed && creation.partitions > 0) {
+    switch (topic_facts_partitions(f, &q->name, topics_creation(q->admin->env.conf), q->may_create,
+                                   &n)) {
+    case PARTITIONS_MAKE:
         q->make.done = partitions_made;
-        partitions_make(env->policies, &q->name, creation.partitions, &q->make);
+        partitions_make(env->policies, &q->name, n, &q->make);
         return;
-    }
-    if (absent && !(q->may_create && creation.allowed))
+    case PARTITIONS_ABSENT:
         http_reply_reason(q->request, 404, "Topic not found");
-    else
-        reply_partitions(q, q->name.partition < 0 ? f->partitions : 0);
+        break;
+    case PARTITIONS_THERE:
+        reply_partitions(q, n);
+        break;
+    }
     finish(q);
 }
 

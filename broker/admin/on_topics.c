@@ -84,6 +84,25 @@ static enum err store(struct job *j, const struct topic_name *name, struct slice
     return ask_put(j, key, value, META_ABSENT);
 }
 
+static void at_made(struct visit *v, struct topic *t)
+{
+    (void)t;
+    visit_end(v, ERR_OK, NULL);
+}
+
+/* One that is not stored: its owner loads it, and forgets it when nobody comes. */
+static void make(struct job *j, const struct subject *s)
+{
+    if (!subject_is_mine(j, s))
+        return;
+    struct visit *v = visit_new(j, &s->name, at_made);
+    v->make = true;
+    if (!visit_go(j, v))
+        return;
+    visit_drop(v);
+    job_done(j);
+}
+
 static void create(struct job *j, const struct subject *s, json_object *properties)
 {
     bool whole = s->partitions > 0 && s->name.partition < 0;
@@ -91,6 +110,10 @@ static void create(struct job *j, const struct subject *s, json_object *properti
 
     if (beyond) {
         job_refuse(j, 412, "the topic does not have so many partitions");
+        return;
+    }
+    if (!s->name.persistent && !whole) {
+        make(j, s);
         return;
     }
     enum err err = whole ? ERR_EXISTS : store(j, &s->name, first_value(properties));

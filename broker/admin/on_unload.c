@@ -3,6 +3,7 @@
 
 #include "broker/admin/errand.h"
 #include "broker/admin/subject.h"
+#include "broker/admin/visits.h"
 #include "broker/cluster/ownership.h"
 #include "broker/topic/topics.h"
 #include "common/mem.h"
@@ -91,18 +92,35 @@ static void unload_one(struct job *j, const struct subject *s)
     errand_drop(&w->errand);
 }
 
+static void at_nothing(struct visit *v, struct topic *t)
+{
+    (void)t;
+    visit_end(v, ERR_OK, NULL);
+}
+
+/* What is not stored is there while it is loaded.  false: answered. */
+static bool is_there(struct job *j, const struct subject *s)
+{
+    if (!s->name.persistent) {
+        struct visit *v = visit_new(j, &s->name, at_nothing);
+        bool there = visit_go(j, v);
+        if (there)
+            visit_drop(v);
+        return there;
+    }
+    enum err err = subject_exists(j, s);
+    if (err)
+        job_fail(j, err, err == ERR_TOPIC_NOT_FOUND ? "Topic not found" : NULL);
+    return !err;
+}
+
 void on_topic_unload(struct job *j)
 {
     struct subject s;
 
     if (!subject_of(j, &s))
         return;
-    if (!subject_all_partitions(j, &s) && subject_is_mine(j, &s)) {
-        enum err err = subject_exists(j, &s);
-        if (err)
-            job_fail(j, err, err == ERR_TOPIC_NOT_FOUND ? "Topic not found" : NULL);
-        else
-            unload_one(j, &s);
-    }
+    if (!subject_all_partitions(j, &s) && subject_is_mine(j, &s) && is_there(j, &s))
+        unload_one(j, &s);
     subject_drop(&s);
 }

@@ -63,7 +63,12 @@ static void leave_home(struct task *t)
 {
     struct visit *v = container_of(t, struct visit, task);
 
-    v->call = (struct topics_call){.name = v->name, .create = v->create, .done = arrived};
+    if (v->make && topics_has(v->topics, v->name)) {
+        visit_end(v, ERR_EXISTS, "This topic already exists");
+        return;
+    }
+    v->call = (struct topics_call){
+        .name = v->name, .create = v->create, .ordered = v->make, .done = arrived};
     topics_get(v->topics, &v->call);
 }
 

@@ -19,6 +19,7 @@
 struct visit {
     void (*at)(struct visit *v, struct topic *t);
     bool create; /* the topic, if it is absent and may be made */
+    bool make;   /* it, which must not be there, whatever the namespace says of that */
     bool force;
     char *subscription;       /* the visit's, as the next */
     json_object *json;        /* what at() found */

@@ -98,7 +98,7 @@ struct slice broker_record_write(const struct broker_urls *urls, const char *non
     json_object_object_add(o, "advertisedListeners", json_object_new_object());
     json_object_object_add(o, "protocols", json_object_new_object());
     json_object_object_add(o, "persistentTopicsEnabled", json_object_new_boolean(true));
-    json_object_object_add(o, "nonPersistentTopicsEnabled", json_object_new_boolean(false));
+    json_object_object_add(o, "nonPersistentTopicsEnabled", json_object_new_boolean(true));
     json_object_object_add(o, "startTimestamp", json_object_new_int64((int64_t)started_ms));
     add(o, "brokerVersion", LGM_VERSION);
     add(o, "nonce", nonce);

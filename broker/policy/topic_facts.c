@@ -39,7 +39,10 @@ static void partitions_known(struct policies_ask *ask, enum err err, const struc
     }
     a->facts.going = f->topic.deleted;
     a->facts.partitions = f->topic.deleted ? 0 : f->topic.partitions;
-    read_topic(a);
+    if (a->name->persistent)
+        read_topic(a);
+    else
+        say(a, ERR_OK);
 }
 
 static void namespace_known(struct policies_ask *ask, enum err err, const struct policies_fact *f)
@@ -84,6 +87,24 @@ void topic_facts_ask(struct policies *p, struct topic_facts_ask *a)
     a->facts = (struct topic_facts){0};
     a->ask.done = namespace_known;
     policies_namespace(p, a->name->tenant, a->name->ns, &a->ask);
+}
+
+enum partitions_answer topic_facts_partitions(const struct topic_facts *f,
+                                              const struct topic_name *name,
+                                              struct topic_creation broker, bool may_create,
+                                              int32_t *partitions)
+{
+    const struct topic_creation c = topic_facts_creation(f, name, broker);
+    const bool absent = f->partitions == 0 && !f->exists;
+
+    *partitions = name->partition < 0 ? f->partitions : 0; /* a partition is an ordinary topic */
+    if (absent && may_create && c.allowed && c.partitions > 0) {
+        *partitions = c.partitions;
+        return PARTITIONS_MAKE;
+    }
+    if (absent && name->persistent && !(may_create && c.allowed))
+        return PARTITIONS_ABSENT;
+    return PARTITIONS_THERE;
 }
 
 struct topic_creation topic_facts_creation(const struct topic_facts *f,

@@ -17,7 +17,7 @@ struct topic_facts {
     struct ns_policies ns;
     int32_t partitions; /* of the base name; 0: it is not partitioned */
     bool going;         /* the base name was partitioned, and its partitions are being deleted */
-    bool exists;        /* it was stored to */
+    bool exists;        /* it was stored to; of one that is not stored only its owner knows */
 };
 
 struct topic_facts_ask {
@@ -40,5 +40,16 @@ void topic_facts_ask(struct policies *p, struct topic_facts_ask *a);
 struct topic_creation topic_facts_creation(const struct topic_facts *f,
                                            const struct topic_name *name,
                                            struct topic_creation broker);
+
+/* What who asks for the partitions of a name is told. */
+enum partitions_answer {
+    PARTITIONS_ABSENT, /* there is no such topic, and it is not made for him */
+    PARTITIONS_MAKE,   /* it is to be made, with so many */
+    PARTITIONS_THERE,  /* it has so many; 0: none, it is an ordinary topic, or may be */
+};
+enum partitions_answer topic_facts_partitions(const struct topic_facts *f,
+                                              const struct topic_name *name,
+                                              struct topic_creation broker, bool may_create,
+                                              int32_t *partitions);
 
 #endif

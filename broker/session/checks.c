@@ -23,12 +23,8 @@ enum err checks_topic(struct session *s, const char *topic, enum action action,
                       struct topic_name *name, const char **why)
 {
     TRY(checks_topic_name(topic, name, why));
-    enum err err = ERR_NOT_ALLOWED;
-    *why = "non-persistent topics are not supported yet";
-    if (name->persistent) {
-        *why = "not allowed on this topic";
-        err = authorize(session_env(s)->authorizer, &s->principal, action, name->full);
-    }
+    *why = "not allowed on this topic";
+    enum err err = authorize(session_env(s)->authorizer, &s->principal, action, name->full);
     if (err)
         topic_name_drop(name);
     return err;

@@ -11,7 +11,7 @@ enum { NAME_BYTES_MAX = 1024 }; /* of a topic, subscription, producer or consume
 bool checks_too_long(const char *name); /* NULL is not */
 /* *name is given on ERR_OK. */
 MUST_CHECK enum err checks_topic_name(const char *topic, struct topic_name *name, const char **why);
-/* Name, kind, and authorization; *name is given on ERR_OK, *why is a sentence otherwise. */
+/* Name and authorization; *name is given on ERR_OK, *why is a sentence otherwise. */
 MUST_CHECK enum err checks_topic(struct session *s, const char *topic, enum action action,
                                  struct topic_name *name, const char **why);
 

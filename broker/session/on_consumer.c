@@ -169,6 +169,8 @@ static enum err check(struct session *s, const Pulsar__Proto__CommandSubscribe *
     TRY(check_names(c, why));
     TRY(checks_topic(s, c->topic, ACTION_CONSUME, name, why));
     *why = refusal(c);
+    if (!name->persistent && c->read_compacted)
+        *why = "only a persistent topic has a compacted form to read";
     if (!*why && s->handles >= HANDLES_MAX)
         *why = "too many producers and consumers on one connection";
     if (!*why && check_key(name, c->subscription))

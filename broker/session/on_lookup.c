@@ -132,20 +132,22 @@ static void partitions_known(struct topic_facts_ask *a, enum err err, const stru
 {
     struct lookup *l = container_of(a, struct lookup, facts);
     const struct sessions_env *env = session_env(l->session);
-    struct topic_creation creation = topic_facts_creation(f, &l->name, topics_creation(env->conf));
-    bool absent = f->partitions == 0 && !f->exists;
+    int32_t n;
 
     if (is_settled(l, err, f))
         return;
-    if (absent && l->may_create && creation.allowed && creation.partitions > 0) {
+    switch (topic_facts_partitions(f, &l->name, topics_creation(env->conf), l->may_create, &n)) {
+    case PARTITIONS_MAKE:
         l->make.done = partitions_made;
-        partitions_make(env->policies, &l->name, creation.partitions, &l->make);
+        partitions_make(env->policies, &l->name, n, &l->make);
         return;
-    }
-    if (absent && !(l->may_create && creation.allowed))
+    case PARTITIONS_ABSENT:
         fail(l, ERR_TOPIC_NOT_FOUND, "the topic does not exist");
-    else /* a partition is an ordinary topic */
-        partitions_found(l->session, l->request, l->name.partition < 0 ? f->partitions : 0);
+        break;
+    case PARTITIONS_THERE:
+        partitions_found(l->session, l->request, n);
+        break;
+    }
     finish(l);
 }
 
@@ -176,12 +178,8 @@ static enum err check(struct session *s, const char *topic, struct topic_name *n
                       const char **why)
 {
     TRY(checks_topic_name(topic, name, why));
-    enum err err = ERR_NOT_ALLOWED;
-    *why = "non-persistent topics are not supported yet";
-    if (name->persistent) {
-        *why = "not allowed to look up this topic";
-        err = authorize(session_env(s)->authorizer, &s->principal, ACTION_LOOKUP, name->full);
-    }
+    *why = "not allowed to look up this topic";
+    enum err err = authorize(session_env(s)->authorizer, &s->principal, ACTION_LOOKUP, name->full);
     if (!err && s->home->lookups >= (uint64_t)session_env(s)->conf->max_lookups) {
         *why = "too many lookups at a time";
         err = ERR_BUSY;

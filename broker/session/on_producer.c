@@ -207,6 +207,7 @@ static void open_producer(struct session *s, const Pulsar__Proto__CommandProduce
     p->handle.open_request = c->request_id;
     p->handle.topic = mem_string(name->full);
     p->handle.partition = name->partition;
+    p->fleeting = !name->persistent;
     p->epoch = c->epoch;
     p->guest.name = named ? mem_string(c->producer_name) : NULL;
     p->guest.mode = mode_of(c);

@@ -120,6 +120,7 @@ void session_published(struct topic_producer *tp, struct publish *publish)
     struct session_producer *p = container_of(tp, struct session_producer, guest);
     struct sending *m = container_of(publish, struct sending, publish);
 
+    p->handle.session->fleeting -= p->fleeting;
     m->err = publish->err;
     if (m->err == ERR_TERMINATED)
         m->why = "the topic was terminated";
@@ -169,6 +170,14 @@ static size_t charge_of(const struct command *c)
     return c->bytes.len + sizeof(struct sending);
 }
 
+/* What a topic that is not stored has no time for is not kept for later. */
+static bool is_one_too_many(const struct session_producer *p)
+{
+    struct session *s = p->handle.session;
+
+    return p->fleeting && s->fleeting++ >= (uint64_t)session_env(s)->conf->max_fleeting;
+}
+
 static enum err send_on(struct session_producer *p, const struct command *c)
 {
     const Pulsar__Proto__CommandSend *send = c->base->send;
@@ -179,12 +188,13 @@ static enum err send_on(struct session_producer *p, const struct command *c)
 
     m->sequence = send->sequence_id;
     m->highest = send->highest_sequence_id;
-    m->publish.bytes = charge_of(c);
     enum err err = check(s, send, &c->frame, crc, m);
     if (!err && message_peek(c->frame.metadata, &peek)) {
         sending_free(s->home, m);
         return ERR_MALFORMED;
     }
+    m->publish.dropped = !err && is_one_too_many(p);
+    m->publish.bytes = m->publish.dropped ? sizeof(*m) : charge_of(c);
     receipts_add(&p->receipts, &m->receipt);
     put_off_charge(p, m->publish.bytes);
     if (err) {
@@ -192,7 +202,8 @@ static enum err send_on(struct session_producer *p, const struct command *c)
         return ERR_OK;
     }
     m->publish.add.messages = peek.num_messages > 0 ? (uint32_t)peek.num_messages : 1;
-    fill(&m->publish.add, c, crc);
+    if (!m->publish.dropped)
+        fill(&m->publish.add, c, crc);
     topic_producer_publish(&p->guest, &m->publish);
     return ERR_OK;
 }

@@ -111,6 +111,7 @@ struct handle {
 struct session_producer {
     struct handle handle;
     struct topic_producer guest;
+    bool fleeting; /* on a topic that is not stored */
     uint64_t epoch;
     char *initial; /* subscription, or NULL */
     struct receipts receipts;
@@ -150,6 +151,7 @@ struct session {
     unsigned handles;
     struct session_watcher *watchers; /* by id */
     size_t publishing;
+    unsigned fleeting;            /* publishes to topics that are not stored under way */
     bool hears_end;               /* its client knows REACHED_END_OF_TOPIC */
     struct list_node undelivered; /* deliveries that the connection has not taken */
 };

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "broker/topic/kind.h"
 #include "broker/topic/subscription.h"
 #include "common/log.h"
 #include "proto/message.h"
@@ -213,16 +214,16 @@ static void seek(struct topic_consumer *c, struct consumer_ask *a)
 void topic_consumer_report(const struct topic_consumer *c, struct consumer_report *out)
 {
     const struct consuming *all = &c->consuming;
-    const bool shared = c->subscription->feed.type == CONSUMER_SHARED;
+    const bool shared = c->subscription->feed.ops == &feed_shared;
 
     *out = (struct consumer_report){
         .out_rate = all->out.message_rate,
         .out_byte_rate = all->out.byte_rate,
         .again_rate = all->again.message_rate,
         .acked_rate = all->acked.message_rate,
-        .permits = shared ? c->shared.permits : c->subscription->feed.exclusive.permits,
+        .permits = c->subscription->feed.ops->permits(&c->subscription->feed, c),
         .unacked = shared ? c->shared.unacked : 0,
-        .backlog = cursor_backlog(c->subscription->cursor),
+        .backlog = c->subscription->cursor ? cursor_backlog(c->subscription->cursor) : 0,
         .blocked = shared && c->shared.blocked,
     };
     guest_since(&c->guest, out->since);
@@ -237,7 +238,7 @@ static void report(struct topic_consumer *c, struct consumer_ask *a)
 
 /* ---- asks ---- */
 
-static void take(struct topic_consumer *c, struct consumer_ask *a)
+void topic_consumer_take(struct topic_consumer *c, struct consumer_ask *a)
 {
     switch (a->kind) {
     case ASK_FLOW:
@@ -276,7 +277,7 @@ static void on_ask(struct task *t)
 
     guest_holds(&c->guest);
     if (in)
-        take(c, a);
+        c->guest.topic->kind->ask(c, a);
     else
         topic_consumer_answer(a, ERR_NOT_READY);
 }
@@ -318,12 +319,32 @@ struct delivery *delivery_grow(struct delivery *d, unsigned room)
     return mem_resize(d, sizeof(*d) + room * sizeof(d->item[0]));
 }
 
+void topic_consumer_gets(struct topic_consumer *c, const struct delivery_item *item,
+                         unsigned expected)
+{
+    unsigned room = c->building ? c->building->n : 0;
+
+    if (!c->building)
+        c->building = delivery_new(expected < 16 ? expected : 16);
+    else if (room >= 16 && (room & (room - 1)) == 0)
+        c->building = delivery_grow(c->building, 2 * room);
+    c->building->item[c->building->n++] = *item;
+}
+
 void delivery_item_drop(struct delivery_item *item)
 {
     slice_drop(&item->magic);
     slice_drop(&item->body);
     mem_free(item->left);
     item->left = NULL;
+}
+
+void delivery_drop(struct delivery **d)
+{
+    for (unsigned i = 0; i < (*d)->n; i++)
+        delivery_item_drop(&(*d)->item[i]);
+    mem_free(*d);
+    *d = NULL;
 }
 
 static void note_delivered(struct consuming *c, const struct delivery *d, uint64_t messages,
@@ -369,6 +390,7 @@ static void on_delivered(struct task *t)
 
     topics_delivered(c->guest.topics, d->bytes);
     c->out--;
+    c->returned = d->charge;
     mem_free(d);
     if (c->subscription)
         c->subscription->feed.ops->delivered(&c->subscription->feed, c);
@@ -407,7 +429,13 @@ void topic_consumer_reached_end(struct topic_consumer *c)
 
 static void arrive(struct guest *g)
 {
-    subscription_join(g->topic, topic_consumer_of(g));
+    struct topic_consumer *c = topic_consumer_of(g);
+
+    if (topic_takes_type(g->topic, consumer_type_name(c->type)))
+        g->topic->kind->subscribe(g->topic, c);
+    else
+        guest_refuse(g, ERR_NOT_ALLOWED, "subscriptions of type %s are not enabled",
+                     consumer_type_name(c->type));
 }
 
 static void leave(struct guest *g)
@@ -434,6 +462,7 @@ void topic_consumer_open(struct topic_consumer *c)
     c->told_end = false;
     c->consuming = (struct consuming){0};
     list_init(&c->reading);
+    list_init(&c->due.node);
     c->guest.back_ops = &back;
     guest_open(&c->guest);
 }

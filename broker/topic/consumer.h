@@ -19,6 +19,7 @@
 #ifndef BROKER_TOPIC_CONSUMER_H
 #define BROKER_TOPIC_CONSUMER_H
 
+#include "broker/dispatch/fleeting.h"
 #include "broker/dispatch/shared.h"
 #include "broker/managed_ledger/cursor.h"
 #include "broker/managed_ledger/cursor_parts.h"
@@ -56,7 +57,8 @@ struct ask_part {
 struct delivery {
     struct topic_consumer *consumer;
     struct task task;
-    size_t bytes; /* of the entries */
+    size_t bytes;  /* of the entries */
+    size_t charge; /* the feed's */
     bool has_epoch;
     uint64_t epoch;
     struct list_node node; /* the session's while it has it */
@@ -135,8 +137,11 @@ struct topic_consumer {
     bool told_end;
     struct consuming consuming;
     struct task end_task;
+    size_t returned; /* the charge of the delivery that has just come back */
     struct shared_consumer shared;
-    struct delivery *building; /* what a Shared one gets of the entries being sorted */
+    struct fleeting_consumer fleeting;
+    struct delivery *building; /* what it gets of the entries being sorted */
+    struct topics_due due;     /* when that leaves, if nothing else says so */
 };
 
 void topic_consumer_open(struct topic_consumer *c);
@@ -149,10 +154,15 @@ void topic_consumer_reached_end(struct topic_consumer *c); /* again is fine */
 struct delivery *delivery_new(unsigned room);              /* gives; empty */
 struct delivery *delivery_grow(struct delivery *d, unsigned room);
 void delivery_item_drop(struct delivery_item *item);
+void delivery_drop(struct delivery **d); /* one that was not sent */
+/* One more of those to be delivered together; takes what it holds. */
+void topic_consumer_gets(struct topic_consumer *c, const struct delivery_item *item,
+                         unsigned expected);
 /* Of one that is in. */
 void topic_consumer_report(const struct topic_consumer *c, struct consumer_report *out);
 void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d);
-void topic_consumer_answer(struct consumer_ask *a, enum err err); /* takes it */
+void topic_consumer_take(struct topic_consumer *c, struct consumer_ask *a); /* for kinds */
+void topic_consumer_answer(struct consumer_ask *a, enum err err);           /* takes it */
 
 static inline struct topic_consumer *topic_consumer_of(struct guest *g)
 {

@@ -69,8 +69,8 @@ void explain_consumer(struct explanation *e, enum explain_reason why,
 
     e->reason = why;
     snprintf(e->consumer, sizeof(e->consumer), "%s", c->name ? c->name : "");
-    e->permits = f->type == CONSUMER_SHARED ? c->shared.permits : f->exclusive.permits;
-    e->unacked = f->type == CONSUMER_SHARED ? c->shared.unacked : 0;
+    e->permits = f->ops->permits(f, c);
+    e->unacked = f->ops == &feed_shared ? c->shared.unacked : 0;
 }
 
 static void explain(struct subscription *s, struct explanation *e)
@@ -80,13 +80,13 @@ static void explain(struct subscription *s, struct explanation *e)
         e->reason = EXPLAIN_BEING_CHANGED;
         return;
     }
-    e->backlog = cursor_backlog(s->cursor);
-    if (e->backlog == 0) {
+    e->backlog = s->cursor ? cursor_backlog(s->cursor) : 0;
+    if (s->cursor && e->backlog == 0) {
         e->reason = EXPLAIN_NO_BACKLOG;
     } else if (s->n_consumers == 0) {
         e->reason = EXPLAIN_NO_CONSUMER;
     } else {
-        if (s->feed.type == CONSUMER_SHARED)
+        if (s->feed.ops == &feed_shared)
             e->unacked = s->feed.shared.unacked;
         s->feed.ops->explain(&s->feed, e);
     }
@@ -95,7 +95,7 @@ static void explain(struct subscription *s, struct explanation *e)
 /* A cursor that nobody has used yet since the topic was loaded has no consumer either. */
 static enum err explain_cursor(const struct topic *t, const char *name, struct explanation *e)
 {
-    struct cursor *c = managed_ledger_cursor(t->ml, name);
+    struct cursor *c = t->ml ? managed_ledger_cursor(t->ml, name) : NULL;
 
     if (!c)
         return ERR_SUBSCRIPTION_NOT_FOUND;

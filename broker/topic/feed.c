@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "broker/broker.h"
+#include "broker/topic/kind.h"
 #include "broker/topic/subscription.h"
 #include "common/crc32c.h"
 #include "common/log.h"
@@ -23,15 +24,10 @@ const struct topics_env *feed_env(struct feed *f)
 
 /* ---- its kind ---- */
 
-static const struct feed_ops *const kinds[] = {
-    [CONSUMER_EXCLUSIVE] = &feed_exclusive,
-    [CONSUMER_SHARED] = &feed_shared,
-};
-
 static void begin(struct feed *f, enum consumer_type type)
 {
     f->type = type;
-    f->ops = kinds[type];
+    f->ops = feed_subscription(f)->topic->kind->feeds[type];
     f->ops->begin(f);
 }
 

@@ -1,8 +1,9 @@
 /* feed.h - the hands of a subscription's dispatcher: reads, sends, acknowledges markers, waits.
  *
- *   feed.c            what both kinds share: an entry as a client gets it, reads, retries
+ *   feed.c            what those that read share: an entry as a client gets it, reads, retries
  *   feed_exclusive.c  one consumer     (dispatch/exclusive.h)
  *   feed_shared.c     several of them  (dispatch/shared.h)
+ *   feed_fleeting.c    of a topic that is not stored: nothing to read, whatever the type
  *
  * A feed keeps its kind while a consumer is there; feed_become() changes it when none is.  What
  * a Shared one knows (redelivery counts) outlives its consumers, not that change.
@@ -13,12 +14,14 @@
 #define BROKER_TOPIC_FEED_H
 
 #include "broker/dispatch/exclusive.h"
+#include "broker/dispatch/fleeting.h"
 #include "broker/dispatch/shared.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/topic/consumer.h"
 
 struct feed;
 struct explanation;
+struct publish;
 
 struct feed_ops {
     void (*begin)(struct feed *f);
@@ -38,9 +41,10 @@ struct feed_ops {
     void (*halt)(struct feed *f, bool halted);
     void (*limit)(struct feed *f); /* topic_limit() may say something else; or NULL */
     void (*retry)(struct feed *f);
+    int64_t (*permits)(const struct feed *f, const struct topic_consumer *c);
     void (*explain)(struct feed *f, struct explanation *e);
 };
-extern const struct feed_ops feed_exclusive, feed_shared;
+extern const struct feed_ops feed_exclusive, feed_shared, feed_fleeting;
 
 struct feed {
     enum consumer_type type;
@@ -48,7 +52,9 @@ struct feed {
     union {
         struct exclusive exclusive;
         struct shared shared;
+        struct fleeting fleeting;
     };
+    bool halted;                     /* of one that passes: nothing goes to anybody */
     struct topic_consumer *consumer; /* of an exclusive one; NULL: none */
     struct ml_read read;
     void (*done)(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
@@ -63,7 +69,10 @@ void feed_init(struct feed *f); /* Exclusive, until it becomes something else */
 void feed_become(struct feed *f, enum consumer_type type);
 void feed_drop(struct feed *f);
 
-/* ---- for the two kinds ---- */
+/* To one who can take it now, or nobody; borrows m. */
+void feed_pass(struct feed *f, const struct publish *m);
+
+/* ---- for the kinds ---- */
 
 struct subscription *feed_subscription(struct feed *f);
 const struct topics_env *feed_env(struct feed *f);

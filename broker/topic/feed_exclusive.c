@@ -155,6 +155,12 @@ static void retry(struct feed *f)
     exclusive_retry(&f->exclusive);
 }
 
+static int64_t permits(const struct feed *f, const struct topic_consumer *c)
+{
+    (void)c;
+    return f->exclusive.permits;
+}
+
 static void explain(struct feed *f, struct explanation *e)
 {
     const struct exclusive *x = &f->exclusive;
@@ -186,5 +192,6 @@ const struct feed_ops feed_exclusive = {
     .grew = grew,
     .halt = halt,
     .retry = retry,
+    .permits = permits,
     .explain = explain,
 };

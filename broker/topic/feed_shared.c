@@ -19,17 +19,6 @@ static struct topic_consumer *consumer_of(struct shared_consumer *c)
 
 /* ---- effects ---- */
 
-static void put(struct topic_consumer *c, const struct delivery_item *item, unsigned left)
-{
-    unsigned room = c->building ? c->building->n : 0;
-
-    if (!c->building)
-        c->building = delivery_new(left < 16 ? left : 16);
-    else if (room >= 16 && (room & (room - 1)) == 0)
-        c->building = delivery_grow(c->building, 2 * room);
-    c->building->item[c->building->n++] = *item;
-}
-
 static void sort_one(struct feed *f, const struct ml_entry *e, unsigned left)
 {
     struct feed_cut cut;
@@ -43,7 +32,7 @@ static void sort_one(struct feed *f, const struct ml_entry *e, unsigned left)
                                                             .last_chunk = cut.last_chunk});
     if (choice.verdict == SHARED_SEND) {
         cut.item.redeliveries = choice.redeliveries;
-        put(consumer_of(choice.to), &cut.item, left);
+        topic_consumer_gets(consumer_of(choice.to), &cut.item, left);
         return;
     }
     if (choice.verdict == SHARED_SKIP)
@@ -210,6 +199,12 @@ static void retry(struct feed *f)
     shared_retry(&f->shared);
 }
 
+static int64_t permits(const struct feed *f, const struct topic_consumer *c)
+{
+    (void)f;
+    return c->shared.permits;
+}
+
 /* The first consumer that cannot take one, by level: what stops the best stops the rest least. */
 static void explain_takers(const struct shared *s, struct explanation *e)
 {
@@ -259,5 +254,6 @@ const struct feed_ops feed_shared = {
     .halt = halt,
     .limit = limit,
     .retry = retry,
+    .permits = permits,
     .explain = explain,
 };

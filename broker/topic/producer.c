@@ -5,6 +5,7 @@
 
 #include "broker/broker.h"
 #include "broker/metrics.h"
+#include "broker/topic/kind.h"
 #include "broker/topic/topic.h"
 #include "broker/topic/topics_stats.h"
 #include "common/log.h"
@@ -22,7 +23,7 @@ static void on_published(struct task *t)
     front_of(m->producer)->published(m->producer, m);
 }
 
-static void give_back(struct publish *m, enum err err)
+void topic_producer_published(struct publish *m, enum err err)
 {
     m->err = err;
     m->task.run = on_published;
@@ -55,7 +56,7 @@ static void added(struct ml_add *a, enum err err, struct position at, uint64_t i
         topic_fail(g->topic, err);
     else
         count(p, m);
-    give_back(m, err);
+    topic_producer_published(m, err);
     guest_lets_go(g);
 }
 
@@ -79,7 +80,7 @@ static enum err add(struct topic_producer *p, struct publish *m)
 /* Refused, as everything after it will be. */
 static void refuse(struct topic_producer *p, struct publish *m, enum err err)
 {
-    give_back(m, err);
+    topic_producer_published(m, err);
     if (err != ERR_TERMINATED)
         topic_fail(p->guest.topic, err);
 }
@@ -107,15 +108,8 @@ static bool go_on(struct topics_held *h)
     return true;
 }
 
-static void on_publish(struct task *t)
+void topic_producer_store(struct topic_producer *p, struct publish *m)
 {
-    struct publish *m = container_of(t, struct publish, task);
-    struct topic_producer *p = m->producer;
-
-    if (p->guest.state != GUEST_IN) {
-        give_back(m, ERR_CLOSED);
-        return;
-    }
     if (!list_empty(&p->held)) {
         hold(p, m);
         return;
@@ -125,6 +119,17 @@ static void on_publish(struct task *t)
         hold(p, m);
     else if (err)
         refuse(p, m, err);
+}
+
+static void on_publish(struct task *t)
+{
+    struct publish *m = container_of(t, struct publish, task);
+    struct topic_producer *p = m->producer;
+
+    if (p->guest.state == GUEST_IN)
+        p->guest.topic->kind->publish(p, m);
+    else
+        topic_producer_published(m, ERR_CLOSED);
 }
 
 void topic_producer_publish(struct topic_producer *p, struct publish *m)
@@ -137,8 +142,6 @@ void topic_producer_publish(struct topic_producer *p, struct publish *m)
 }
 
 /* ---- who may come in: the hands of access.h ---- */
-
-#define EPOCH_PROPERTY "pulsar.topic.epoch"
 
 static struct topic_producer *of_seat(struct access_seat *s)
 {
@@ -216,11 +219,8 @@ static void do_send_away(struct access *a, struct access_seat *s)
     guest_send_away(&of_seat(s)->guest);
 }
 
-static void epoch_stored(struct ml_call *c, enum err err, struct managed_ledger *m)
+void topic_epoch_stored(struct topic *t, enum err err)
 {
-    struct topic *t = container_of(c, struct topic, storing_epoch);
-
-    (void)m;
     access_stored(&t->access, err);
     topic_lets_go(t);
 }
@@ -228,12 +228,9 @@ static void epoch_stored(struct ml_call *c, enum err err, struct managed_ledger 
 static void do_store(struct access *a, int64_t epoch)
 {
     struct topic *t = container_of(a, struct topic, access);
-    char text[24];
 
-    snprintf(text, sizeof(text), "%lld", (long long)epoch);
-    t->storing_epoch.done = epoch_stored;
     topic_holds(t);
-    managed_ledger_set_property(t->ml, EPOCH_PROPERTY, text, &t->storing_epoch);
+    t->kind->store_epoch(t, epoch);
 }
 
 static const struct access_fx access_fx = {.admit = do_admit,
@@ -244,8 +241,7 @@ static const struct access_fx access_fx = {.admit = do_admit,
 
 void topic_producers_ready(struct topic *t)
 {
-    access_init(&t->access, &access_fx,
-                access_epoch_of(managed_ledger_property(t->ml, EPOCH_PROPERTY)));
+    access_init(&t->access, &access_fx, t->kind->epoch(t));
 }
 
 void topic_producers_go(struct topic *t, enum err err, const char *why)
@@ -329,7 +325,7 @@ static const char *obstacle(const struct topic *t, const struct topic_producer *
 }
 
 /* One that fences need not care who has its name: whoever that is, is gone before it is in. */
-static void ask(struct topic_producer *p)
+void topic_producer_ask(struct topic_producer *p)
 {
     struct topic *t = p->guest.topic;
 
@@ -351,16 +347,21 @@ static void ask(struct topic_producer *p)
     }
 }
 
-static void arrive(struct guest *g)
+void topic_producer_stored_welcome(struct topic_producer *p)
 {
-    struct topic_producer *p = topic_producer_of(g);
+    struct guest *g = &p->guest;
 
     if (managed_ledger_is_terminated(g->topic->ml))
         guest_refuse(g, ERR_TERMINATED, "the topic was terminated");
     else if (p->initial && !managed_ledger_cursor(g->topic->ml, p->initial))
         make_initial(p);
     else
-        ask(p);
+        topic_producer_ask(p);
+}
+
+static void arrive(struct guest *g)
+{
+    g->topic->kind->welcome(topic_producer_of(g));
 }
 
 static void leave(struct guest *g)
@@ -374,7 +375,7 @@ static void leave(struct guest *g)
     HASH_DEL(g->topic->by_name, p);
     list_remove(&p->waiting.node);
     for (struct list_node *n; (n = list_pop_front(&p->held));)
-        give_back(list_entry(n, struct publish, node), ERR_CLOSED);
+        topic_producer_published(list_entry(n, struct publish, node), ERR_CLOSED);
     access_leave(&g->topic->access, &p->seat);
 }
 
@@ -386,7 +387,7 @@ void topic_producer_open(struct topic_producer *p)
     list_init(&p->waiting.node);
     p->waiting.go_on = go_on;
     p->in_flight = 0;
-    p->in = (struct traffic){0};
+    p->in = p->dropped = (struct traffic){0};
     p->queued = false;
     p->epoch = ACCESS_NO_EPOCH;
     p->seat.place = ACCESS_OUT;

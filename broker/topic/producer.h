@@ -36,6 +36,7 @@ struct topic_producer;
 struct publish {
     struct ml_add add; /* payload, crc and messages are the session's to fill and to drop */
     size_t bytes;      /* what it is charged with */
+    bool dropped;      /* before it got here: only counted, and without its payload */
     uint64_t came_us;  /* 0: it never got here */
     enum err err;      /* the outcome, as the next */
     struct position at;
@@ -70,6 +71,7 @@ struct topic_producer {
     unsigned in_flight;
     struct traffic in;
     struct topics_held waiting;
+    struct traffic dropped; /* of one on a topic that is not stored */
     struct access_seat seat;
     struct ml_cursor_call making;
     struct task admitted;
@@ -78,8 +80,15 @@ struct topic_producer {
 void topic_producer_open(struct topic_producer *p); /* after its fields were set */
 void topic_producer_publish(struct topic_producer *p, struct publish *m);
 
+/* ---- for kinds ---- */
+void topic_producer_published(struct publish *m, enum err err); /* gives it back */
+void topic_producer_ask(struct topic_producer *p);              /* as access.h says */
+void topic_epoch_stored(struct topic *t, enum err err);
+void topic_producer_store(struct topic_producer *p, struct publish *m); /* in a managed ledger */
+void topic_producer_stored_welcome(struct topic_producer *p); /* and initial subscription */
+
 /* ---- for topic.c ---- */
-void topic_producers_ready(struct topic *t); /* its managed ledger is open */
+void topic_producers_ready(struct topic *t); /* it was opened */
 /* Those who publish are told to go, those who wait are refused, as is who comes later. */
 void topic_producers_go(struct topic *t, enum err err, const char *why);
 

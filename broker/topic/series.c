@@ -125,6 +125,21 @@ struct backlog {
     bool any;
 };
 
+/* sub: NULL: nobody has used it since the topic was loaded */
+static double *add_subscription(struct backlog *b, const char *name, const struct subscription *sub)
+{
+    double *row = add_row(b->series, SERIES_SUBSCRIPTIONS);
+
+    row[SUBSCRIPTION_rate_out] = sub ? sub->consuming.out.message_rate : 0;
+    row[SUBSCRIPTION_throughput_out] = sub ? sub->consuming.out.byte_rate : 0;
+    row[SUBSCRIPTION_drop_rate] = sub ? sub->dropped.message_rate : 0;
+    row[SUBSCRIPTION_dropped] = sub ? (double)sub->dropped.messages : 0;
+    text_add(&b->series->labels, "%s,", b->labels);
+    text_add_label(&b->series->labels, "subscription", name);
+    end_labels(b->series);
+    return row;
+}
+
 static void count_cursor(void *ctx, struct cursor *c)
 {
     struct backlog *b = ctx;
@@ -138,14 +153,7 @@ static void count_cursor(void *ctx, struct cursor *c)
     b->any = true;
     if (!b->labels)
         return;
-    double *row = add_row(b->series, SERIES_SUBSCRIPTIONS);
-    const struct subscription *sub = cursor_user(c);
-    row[SUBSCRIPTION_back_log] = backlog;
-    row[SUBSCRIPTION_rate_out] = sub ? sub->consuming.out.message_rate : 0;
-    row[SUBSCRIPTION_throughput_out] = sub ? sub->consuming.out.byte_rate : 0;
-    text_add(&b->series->labels, "%s,", b->labels);
-    text_add_label(&b->series->labels, "subscription", cursor_name(c));
-    end_labels(b->series);
+    add_subscription(b, cursor_name(c), cursor_user(c))[SUBSCRIPTION_back_log] = backlog;
 }
 
 /* Of a ledger that is acknowledged in part: as if its entries were of one size. */
@@ -202,20 +210,40 @@ static void fill_stats(double *row, const struct topic_stats *s)
     row[TOPIC_size_sum] = (double)d->bytes;
 }
 
-static void fill_topic(double *row, struct topic *t, struct backlog *b, unsigned copies)
+static void fill_stored(double *row, struct topic *t, struct backlog *b, unsigned copies)
 {
     const struct segments *s = managed_ledger_segments(t->ml);
-    const unsigned producers = count_nodes(&t->producers);
 
-    fill_stats(row, &t->stats);
     subscription_cursors(t, count_cursor, b);
-    row[TOPIC_producers] = producers;
-    row[TOPIC_consumers] = t->inside > producers ? t->inside - producers : 0;
     row[TOPIC_subscriptions] = b->n;
     row[TOPIC_storage_logical] = bytes_stored(s);
     row[TOPIC_storage_size] = row[TOPIC_storage_logical] * copies;
     row[TOPIC_backlog] = b->all;
     row[TOPIC_backlog_size] = b->any ? bytes_behind(s, b->slowest) : 0;
+}
+
+static void fill_fleeting(double *row, const struct topic *t, struct backlog *b)
+{
+    list_each(&t->subscriptions, n)
+    {
+        const struct subscription *sub = list_entry(n, struct subscription, node);
+        if (b->labels)
+            add_subscription(b, sub->name, sub);
+        row[TOPIC_subscriptions]++;
+    }
+}
+
+static void fill_topic(double *row, struct topic *t, struct backlog *b, unsigned copies)
+{
+    const unsigned producers = count_nodes(&t->producers);
+
+    fill_stats(row, &t->stats);
+    row[TOPIC_producers] = producers;
+    row[TOPIC_consumers] = t->inside > producers ? t->inside - producers : 0;
+    if (topic_is_stored(t))
+        fill_stored(row, t, b, copies);
+    else
+        fill_fleeting(row, t, b);
 }
 
 /* A cursor that is counted knows meanwhile whose it is: what its consumers were sent is known of
@@ -225,7 +253,7 @@ static void name_users(const struct topic *t, bool on)
     list_each(&t->subscriptions, n)
     {
         struct subscription *sub = list_entry(n, struct subscription, node);
-        if (sub->state == SUBSCRIPTION_READY || sub->state == SUBSCRIPTION_SEEKING)
+        if (sub->cursor && (sub->state == SUBSCRIPTION_READY || sub->state == SUBSCRIPTION_SEEKING))
             cursor_set_user(sub->cursor, on ? sub : NULL);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "broker/broker.h"
 #include "broker/metrics.h"
+#include "broker/topic/kind.h"
 #include "common/log.h"
 
 static const struct topics_env *env_of(const struct subscription *s)
@@ -41,6 +42,14 @@ static struct subscription *add(struct topic *t, const char *name, enum subscrip
     list_init(&s->consumers);
     list_push_back(&t->subscriptions, &s->node);
     metric_add(&env_of(s)->metrics->subscriptions, 1);
+    return s;
+}
+
+struct subscription *subscription_new(struct topic *t, const char *name, struct cursor *cursor)
+{
+    struct subscription *s = add(t, name, SUBSCRIPTION_MAKING);
+
+    ready(s, cursor);
     return s;
 }
 
@@ -224,8 +233,8 @@ static void join(struct subscription *s, struct topic_consumer *c)
 
 void subscription_check_end(struct subscription *s)
 {
-    bool ended = s->state == SUBSCRIPTION_READY && managed_ledger_has_ended(s->topic->ml) &&
-                 cursor_backlog(s->cursor) == 0;
+    bool ended = s->state == SUBSCRIPTION_READY && s->cursor &&
+                 managed_ledger_has_ended(s->topic->ml) && cursor_backlog(s->cursor) == 0;
 
     if (ended)
         list_each(&s->consumers, n)
@@ -239,9 +248,7 @@ struct subscription *subscription_of(struct topic *t, const char *name)
 
     if (!cursor)
         return s;
-    s = add(t, name, SUBSCRIPTION_MAKING);
-    ready(s, cursor);
-    return s;
+    return subscription_new(t, name, cursor);
 }
 
 void subscription_cursors(const struct topic *t, void (*each)(void *ctx, struct cursor *c),
@@ -260,14 +267,15 @@ void subscription_join(struct topic *t, struct topic_consumer *c)
 {
     struct subscription *s = subscription_of(t, c->subscription_name);
 
-    if (!topic_takes_type(t, consumer_type_name(c->type))) {
-        guest_refuse(&c->guest, ERR_NOT_ALLOWED, "subscriptions of type %s are not enabled",
-                     consumer_type_name(c->type));
-        return;
-    }
-    if (!s)
+    if (s)
+        subscription_take(s, c);
+    else
         make(t, c);
-    else if (s->passing != c->passing)
+}
+
+void subscription_take(struct subscription *s, struct topic_consumer *c)
+{
+    if (s->passing != c->passing)
         guest_refuse(&c->guest, ERR_NOT_ALLOWED, "a %s subscription has this name already",
                      s->passing ? "non-durable" : "durable");
     else if (s->state == SUBSCRIPTION_MAKING || s->state == SUBSCRIPTION_SEEKING)
@@ -397,6 +405,11 @@ void subscription_delete(struct subscription *s, struct consumer_ask *a)
         topic_consumer_answer(a, ERR_OK);
         return;
     }
+    s->topic->kind->unsubscribe(s, a);
+}
+
+void subscription_delete_cursor(struct subscription *s, struct consumer_ask *a)
+{
     a->deleting = s;
     a->cursor_call.done = deleted;
     topic_holds(s->topic);

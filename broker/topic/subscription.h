@@ -34,7 +34,8 @@ struct subscription {
     struct list_node node;      /* topic.subscriptions */
     struct list_node waiting;   /* guest.node: consumers that came while it is made or moved */
     bool passing;               /* in memory only */
-    struct cursor *cursor;      /* the managed ledger's, or ours: a passing one */
+    struct cursor *cursor;      /* the managed ledger's, or ours: a passing one; NULL: the
+                                 * topic is not stored */
     struct list_node consumers; /* guest.node */
     unsigned n_consumers;
     struct feed feed; /* once READY */
@@ -44,6 +45,7 @@ struct subscription {
     struct timer lonely;        /* a passing one without its reader */
     bool expiring;              /* messages that are too old are being looked for */
     struct consuming consuming; /* of all its consumers, since the topic was loaded */
+    struct traffic dropped; /* for want of one that could take it; of a topic that is not stored */
 };
 
 struct subscription *subscription_find(const struct topic *t, const char *name); /* or NULL */
@@ -54,8 +56,12 @@ void subscription_cursors(const struct topic *t, void (*each)(void *ctx, struct 
                           void *ctx);
 /* Admits, refuses or queues the consumer, now or once the cursor was made. */
 void subscription_join(struct topic *t, struct topic_consumer *c);
+/* The same with one that is there; and one that is there at once, cursor NULL: it has none. */
+void subscription_take(struct subscription *s, struct topic_consumer *c);
+struct subscription *subscription_new(struct topic *t, const char *name, struct cursor *cursor);
 void subscription_leave(struct subscription *s, struct topic_consumer *c);
-void subscription_delete(struct subscription *s, struct consumer_ask *a); /* answers a */
+void subscription_delete(struct subscription *s, struct consumer_ask *a);        /* answers a */
+void subscription_delete_cursor(struct subscription *s, struct consumer_ask *a); /* for kinds */
 /* The same in two steps, for who deletes its cursor himself: all consumers are sent away. */
 void subscription_begin_delete(struct subscription *s);
 void subscription_deleted(struct subscription *s, enum err err); /* without err it is gone */

@@ -5,6 +5,7 @@
 #include "broker/broker.h"
 #include "broker/metrics.h"
 #include "broker/topic/guest.h"
+#include "broker/topic/kind.h"
 #include "broker/topic/producer.h"
 #include "broker/topic/subscription.h"
 #include "common/flight.h"
@@ -23,11 +24,8 @@ static void gone_if_free(struct topic *t)
         topics_gone(t->topics, t);
 }
 
-static void ledger_closed(struct ml_call *c, enum err err, struct managed_ledger *m)
+void topic_is_closed(struct topic *t, enum err err)
 {
-    struct topic *t = container_of(c, struct topic, ml_call);
-
-    (void)m;
     for (struct list_node *n; (n = list_pop_front(&t->deletes));) {
         struct topic_delete_call *d = list_entry(n, struct topic_delete_call, node);
         d->done(d, err);
@@ -45,11 +43,7 @@ static void close_if_empty(struct topic *t)
     if (t->state != TOPIC_LEAVING || t->inside > 0 || t->under_way > 0)
         return;
     t->state = TOPIC_CLOSING;
-    t->ml_call.done = ledger_closed;
-    if (list_empty(&t->deletes))
-        managed_ledger_close(&t->ml, &t->ml_call);
-    else
-        managed_ledger_delete(&t->ml, &t->ml_call);
+    t->kind->close(t, !list_empty(&t->deletes));
 }
 
 static void leave(struct topic *t)
@@ -172,7 +166,12 @@ static void tell_waiting(struct topic *t, enum err err, const char *why, bool cr
     }
 }
 
-static void not_loaded(struct topic *t, enum err err, const char *why)
+void topic_refuse_others(struct topic *t)
+{
+    tell_waiting(t, ERR_TOPIC_NOT_FOUND, "the topic does not exist", false);
+}
+
+void topic_is_not_loaded(struct topic *t, enum err err, const char *why)
 {
     metric_add(&env_of(t)->metrics->topic_loads, -1);
     metric_add(&env_of(t)->metrics->topic_loads_failed, 1);
@@ -183,43 +182,14 @@ static void not_loaded(struct topic *t, enum err err, const char *why)
     gone_if_free(t);
 }
 
-static void grew(struct ml_owner *o)
-{
-    struct topic *t = container_of(o, struct topic, owner);
-
-    if (!t->ml)
-        return; /* it is being closed */
-    list_each(&t->subscriptions, n) subscription_grew(list_entry(n, struct subscription, node));
-}
-
-static void failed(struct ml_owner *o, enum err err)
-{
-    topic_fail(container_of(o, struct topic, owner), err);
-}
-
-static void load_ledger(struct topic *t);
-
-static bool somebody_would_create(const struct topic *t)
+bool topic_somebody_would_create(const struct topic *t)
 {
     list_each(&t->waiting, n) if (list_entry(n, struct topics_call, node)->create) return true;
     return false;
 }
 
-static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger *m)
+void topic_is_loaded(struct topic *t)
 {
-    struct topic *t = container_of(c, struct topic, ml_call);
-
-    if (err == ERR_TOPIC_NOT_FOUND && !t->create && t->may_create && somebody_would_create(t)) {
-        t->create = true;
-        tell_waiting(t, err, "the topic does not exist", false);
-        load_ledger(t);
-        return;
-    }
-    if (err) {
-        not_loaded(t, err, err == ERR_TOPIC_NOT_FOUND ? "the topic does not exist" : err_text(err));
-        return;
-    }
-    t->ml = m;
     t->state = TOPIC_READY;
     topic_policies_apply(t);
     topic_producers_ready(t);
@@ -234,24 +204,27 @@ static void ledger_opened(struct ml_call *c, enum err err, struct managed_ledger
         topic_close(t);
 }
 
-static void load_ledger(struct topic *t)
+static bool is_enabled(const struct topic *t)
 {
-    char *stored = managed_ledger_name(&t->name);
-
-    t->ml_call.done = ledger_opened;
-    t->owner = (struct ml_owner){.grew = grew, .failed = failed};
-    managed_ledger_open(env_of(t)->ledgers, stored, t->create, &t->owner, &t->ml_call);
-    mem_free(stored);
+    const struct broker_conf *conf = env_of(t)->conf;
+    return t->name.persistent ? conf->persistent_topics : conf->non_persistent_topics;
 }
 
 static void load_if_allowed(struct topic *t, const struct topic_facts *f)
 {
     struct topic_creation broker = topics_creation(env_of(t)->conf);
 
+    if (!is_enabled(t)) {
+        topic_is_not_loaded(t, ERR_NOT_ALLOWED,
+                            t->name.persistent ? "this broker serves no persistent topics"
+                                               : "this broker serves no non-persistent topics");
+        return;
+    }
+    t->is_partition = f->partitions > 0;
     t->policies = f->ns;
     t->may_create = topic_facts_creation(f, &t->name, broker).allowed;
     t->create = t->create && t->may_create;
-    load_ledger(t);
+    t->kind->load(t);
 }
 
 /* Clients take TopicNotFound for a partition that the metadata does not have (clients.md 9). */
@@ -260,15 +233,15 @@ static void facts_came(struct topic_facts_ask *a, enum err err, const struct top
     struct topic *t = container_of(a, struct topic, ask_facts);
 
     if (err)
-        not_loaded(t, err, err_text(err));
+        topic_is_not_loaded(t, err, err_text(err));
     else if (t->unwanted)
-        not_loaded(t, ERR_NOT_READY, "the topic is being unloaded");
+        topic_is_not_loaded(t, ERR_NOT_READY, "the topic is being unloaded");
     else if (!f->ns_exists)
-        not_loaded(t, ERR_TOPIC_NOT_FOUND, "the namespace does not exist");
+        topic_is_not_loaded(t, ERR_TOPIC_NOT_FOUND, "the namespace does not exist");
     else if (f->partitions > 0 && t->name.partition >= f->partitions)
-        not_loaded(t, ERR_TOPIC_NOT_FOUND, "the topic does not have so many partitions");
+        topic_is_not_loaded(t, ERR_TOPIC_NOT_FOUND, "the topic does not have so many partitions");
     else if (f->partitions > 0 && t->name.partition < 0)
-        not_loaded(t, ERR_NOT_ALLOWED, "the topic is partitioned: use its partitions");
+        topic_is_not_loaded(t, ERR_NOT_ALLOWED, "the topic is partitioned: use its partitions");
     else
         load_if_allowed(t, f);
 }
@@ -280,7 +253,8 @@ static void owner_came(struct ownership_call *c, enum err err, bool mine,
 
     (void)where;
     if (err || !mine) {
-        not_loaded(t, ERR_NOT_READY, "this broker does not serve the topic: look it up again");
+        topic_is_not_loaded(t, ERR_NOT_READY,
+                            "this broker does not serve the topic: look it up again");
         return;
     }
     t->ask_facts = (struct topic_facts_ask){.name = &t->name, .done = facts_came};
@@ -302,6 +276,7 @@ struct topic *topic_new(struct topics *home, struct topic_name *name)
 
     t->topics = home;
     t->name = *name;
+    t->kind = name->persistent ? &topic_stored : &topic_fleeting;
     t->state = TOPIC_LOADING;
     list_init(&t->waiting);
     list_init(&t->unloads);

@@ -1,8 +1,10 @@
-/* topic.h - one topic while it is loaded: its managed ledger, who publishes, who subscribes.
+/* topic.h - one topic while it is loaded: what it is made of, who publishes, who subscribes.
  *
  *   LOADING --> READY --> LEAVING --> CLOSING --> gone
  *      \------------------------------------------^  (could not be loaded)
  *   LEAVING: the guests were told to go; CLOSING: all have left, the managed ledger closes.
+ *
+ * What differs between one that is stored and one that is not is its kind (kind.h).
  *
  * A topic whose managed ledger failed (another broker fenced it) goes the same way, so that
  * whoever comes back finds it loaded anew, here or elsewhere.
@@ -26,6 +28,7 @@
 
 struct guest;
 struct subscription;
+struct topic_kind;
 struct topic_producer;
 
 enum topic_state { TOPIC_LOADING, TOPIC_READY, TOPIC_LEAVING, TOPIC_CLOSING, TOPIC_GONE };
@@ -35,7 +38,8 @@ struct topic {
     struct topic_name name;
     UT_hash_handle hh; /* in topics, by name.full */
     enum topic_state state;
-    struct managed_ledger *ml;
+    const struct topic_kind *kind;
+    struct managed_ledger *ml; /* NULL: it is not stored */
     struct ml_owner owner;
     struct list_node waiting;       /* topics_call: for it to be loaded, or gone */
     struct list_node unloads;       /* topics_unload: for it to be gone */
@@ -43,6 +47,7 @@ struct topic {
     struct topic_producer *by_name; /* the same, and those who wait for that */
     struct access access;
     struct ml_call storing_epoch;
+    int64_t new_epoch;
     struct list_node subscriptions; /* subscription.node */
     struct list_node deletes;       /* topic_delete_call */
     unsigned guests;                /* that point here */
@@ -59,9 +64,13 @@ struct topic {
     /* loading */
     bool create, may_create; /* somebody wants it made; and it may be */
     bool unwanted;           /* to be closed as soon as it is loaded */
+    bool is_partition;       /* of a topic that has so many */
     struct ownership_call ask_owner;
     struct topic_facts_ask ask_facts;
     struct ml_call ml_call;
+    struct task later; /* of one that is not stored: what would be its managed ledger's answer */
+    uint64_t passed;   /* entries */
+    bool unused;       /* nobody and nothing was there when that was last looked at */
 };
 
 struct topic *topic_new(struct topics *home, struct topic_name *name); /* takes name; gives */
@@ -93,8 +102,13 @@ struct topic_terminate_call {
 };
 void topic_terminate(struct topic *t, struct topic_terminate_call *c);
 
+static inline bool topic_is_stored(const struct topic *t)
+{
+    return t->name.persistent;
+}
+
 /* ---- topic_policies.c ---- */
-void topic_policies_apply(struct topic *t);   /* to a managed ledger that was opened */
+void topic_policies_apply(struct topic *t);   /* to what was opened */
 void topic_policies_changed(struct topic *t); /* perhaps: looks again */
 /* What its namespace says, or else the settings; 0: no end. */
 int64_t topic_limit(const struct topic *t, enum ns_limit which);
@@ -102,6 +116,13 @@ bool topic_is_over(const struct topic *t, enum ns_limit which, unsigned n); /* n
 bool topic_takes_type(const struct topic *t, const char *subscription_type);
 bool topic_makes_subscriptions(const struct topic *t); /* because somebody asks for them */
 bool topic_takes_subscription(const struct topic *t);  /* one more */
+
+/* ---- for kinds ---- */
+bool topic_somebody_would_create(const struct topic *t); /* of those who wait for it */
+void topic_refuse_others(struct topic *t);               /* of them, who would not */
+void topic_is_loaded(struct topic *t);
+void topic_is_not_loaded(struct topic *t, enum err err, const char *why);
+void topic_is_closed(struct topic *t, enum err err); /* never in the stack of close() */
 
 /* ---- for guests and subscriptions ---- */
 void topic_guest_came(struct topic *t);

@@ -2,38 +2,13 @@
 #include <string.h>
 
 #include "broker/broker.h"
+#include "broker/topic/kind.h"
 #include "broker/topic/subscription.h"
 #include "common/log.h"
-
-enum { MS_A_MINUTE = 60000, MB = 1024 * 1024 };
 
 static const struct topics_env *env_of(const struct topic *t)
 {
     return topics_env_of(t->topics);
-}
-
-/* -1: no end; and what would not fit is none either. */
-static int64_t scaled(int64_t n, int64_t by)
-{
-    return n < 0 || n > INT64_MAX / by ? -1 : n * by;
-}
-
-static struct ml_policy policy_of(const struct broker_conf *c, const struct ns_policies *ns)
-{
-    int64_t minutes = ns->retention_set ? ns->retention_minutes : c->retention_minutes;
-    int64_t mb = ns->retention_set ? ns->retention_mb : c->retention_mb;
-    struct ml_policy p = {
-        .retention_ms = scaled(minutes, MS_A_MINUTE),
-        .retention_bytes = scaled(mb, MB),
-        .quorum = {.ensemble = (unsigned)c->ensemble,
-                   .write = (unsigned)c->write_quorum,
-                   .ack = (unsigned)c->ack_quorum},
-    };
-
-    if (ns->persistence_set)
-        p.quorum = (struct quorum){
-            .ensemble = ns->ensemble, .write = ns->write_quorum, .ack = ns->ack_quorum};
-    return p;
 }
 
 /* ---- limits ---- */
@@ -75,23 +50,22 @@ bool topic_makes_subscriptions(const struct topic *t)
 
 bool topic_takes_subscription(const struct topic *t)
 {
-    unsigned making = 0;
+    unsigned without = 0; /* a cursor: it is being made, or needs none */
 
     list_each(&t->subscriptions, n)
     {
         const struct subscription *s = list_entry(n, struct subscription, node);
-        making += s->state == SUBSCRIPTION_MAKING && !s->passing;
+        without += !s->cursor && !s->passing;
     }
-    return !topic_is_over(t, NS_SUBSCRIPTIONS, managed_ledger_n_cursors(t->ml) + making);
+    return !topic_is_over(t, NS_SUBSCRIPTIONS,
+                          without + (t->ml ? managed_ledger_n_cursors(t->ml) : 0));
 }
 
 /* ---- applied ---- */
 
 void topic_policies_apply(struct topic *t)
 {
-    struct ml_policy p = policy_of(env_of(t)->conf, &t->policies);
-
-    managed_ledger_configure(t->ml, &p);
+    t->kind->configure(t);
     list_each(&t->subscriptions, n) subscription_limit(list_entry(n, struct subscription, node));
     if (t->policies_changed)
         topic_policies_changed(t);

@@ -23,6 +23,9 @@ struct topics {
     struct list_node reads;
     struct round_end resume;
 
+    struct list_node due;
+    struct round_end send;
+
     struct list_node walks;
     struct topics_stats stats;
 
@@ -59,12 +62,17 @@ struct topics *topics_of(const struct topics_map *m, const char *full_name)
 
 /* ---- asking for a topic ---- */
 
-static struct topic *find(struct topics *t, const char *name)
+static struct topic *find(const struct topics *t, const char *name)
 {
     struct topic *found;
 
     HASH_FIND_STR(t->by_name, name, found);
     return found;
+}
+
+bool topics_has(const struct topics *t, const char *name)
+{
+    return find(t, name) != NULL;
 }
 
 static void load(struct topics *t, struct topics_call *c)
@@ -348,6 +356,35 @@ bool topics_read_waits(const struct topics_read *r)
     return !list_empty(&r->node);
 }
 
+enum fleeting_room topics_fleeting_room(const struct topics *t)
+{
+    const size_t used = t->delivering + t->reading;
+
+    if (used < t->env.delivery_budget)
+        return FLEETING_PLENTY;
+    return used < 2 * t->env.delivery_budget ? FLEETING_SCARCE : FLEETING_NONE;
+}
+
+/* ---- what is sent once a round ---- */
+
+static void send_due(struct round_end *r)
+{
+    struct topics *t = container_of(r, struct topics, send);
+
+    for (struct list_node *n; (n = list_pop_front(&t->due));) {
+        struct topics_due *d = list_entry(n, struct topics_due, node);
+        d->run(d);
+    }
+}
+
+void topics_at_round_end(struct topics *t, struct topics_due *d)
+{
+    if (!list_empty(&d->node))
+        return;
+    list_push_back(&t->due, &d->node);
+    loop_at_round_end(t->env.home, &t->send);
+}
+
 /* ---- what namespaces say ---- */
 
 static bool is_in(const struct topic *t, const char *ns)
@@ -377,6 +414,8 @@ struct topics *topics_new(const struct topics_env *env)
     t->env = *env;
     t->release.run = release;
     t->resume.run = resume;
+    t->send.run = send_due;
+    list_init(&t->due);
     list_init(&t->reads);
     policies_listen(env->policies, policies_changed, t);
     list_init(&t->held);

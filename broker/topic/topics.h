@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "broker/dispatch/fleeting.h"
 #include "broker/policy/ns_policies.h"
 #include "common/err.h"
 #include "common/list.h"
@@ -63,11 +64,14 @@ struct topic_creation topics_creation(const struct broker_conf *conf);
 struct topics_call {
     const char *name; /* full; borrowed until done() */
     bool create;      /* if it is absent and may be made */
+    bool ordered;     /* by an administrator: it may be made, whatever the namespace says */
     /* May come in the caller's stack.  `t` is ready; `why` is a sentence. */
     void (*done)(struct topics_call *c, enum err err, struct topic *t, const char *why);
     struct list_node node; /* private */
 };
 void topics_get(struct topics *t, struct topics_call *c);
+
+bool topics_has(const struct topics *t, const char *name); /* in whatever state */
 
 /* No more loads (ERR_NOT_READY); every topic tells its guests to go and closes; then done(). */
 void topics_close(struct topics *t, void (*done)(void *ctx), void *ctx);
@@ -113,6 +117,15 @@ struct topics_read {
 void topics_read(struct topics *t, struct topics_read *r);
 void topics_read_end(struct topics *t, struct topics_read *r); /* done, or not wanted any more */
 bool topics_read_waits(const struct topics_read *r);
+
+enum fleeting_room topics_fleeting_room(const struct topics *t); /* for what was not read */
+
+/* ---- what is sent once a round (for feeds) ---- */
+struct topics_due {
+    struct list_node node;
+    void (*run)(struct topics_due *d);
+};
+void topics_at_round_end(struct topics *t, struct topics_due *d); /* until list_remove() */
 
 /* ---- looking at all of them ---- */
 

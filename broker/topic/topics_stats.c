@@ -1,6 +1,7 @@
 #include "broker/topic/topics_stats.h"
 
 #include "broker/broker.h"
+#include "broker/topic/kind.h"
 #include "broker/topic/producer.h"
 #include "broker/topic/subscription.h"
 #include "broker/topic/topic.h"
@@ -10,6 +11,12 @@ static void tick_subscription(struct subscription *s, double seconds)
     consuming_tick(&s->consuming, seconds);
     list_each(&s->consumers, n)
         consuming_tick(&topic_consumer_of(list_entry(n, struct guest, node))->consuming, seconds);
+}
+
+static void tick_producer(struct topic_producer *p, double seconds)
+{
+    traffic_tick(&p->in, seconds);
+    traffic_tick(&p->dropped, seconds);
 }
 
 static void visit(struct topics_walk *w, struct topic *t)
@@ -22,8 +29,10 @@ static void visit(struct topics_walk *w, struct topic *t)
     list_each(&t->subscriptions, n)
         tick_subscription(list_entry(n, struct subscription, node), seconds);
     list_each(&t->producers, n)
-        traffic_tick(&topic_producer_of(list_entry(n, struct guest, node))->in, seconds);
+        tick_producer(topic_producer_of(list_entry(n, struct guest, node)), seconds);
     topic_stats_tick(&t->stats, now);
+    if (topic_is_ready(t))
+        t->kind->idle(t);
 }
 
 static void over(struct topics_walk *w)

@@ -61,8 +61,6 @@ START_TEST(lookup_fails_in_its_own_form)
     expect_lookup_error(1, 11);
     raw_lookup(r, 2, "a/b/c/d/e/f");
     expect_lookup_error(2, 17);
-    raw_lookup(r, 3, "non-persistent://public/default/t");
-    expect_lookup_error(3, 22);
     char *longer = mem_alloc(5000);
     memset(longer, 'x', 4999);
     raw_lookup(r, 4, longer);
