@@ -65,23 +65,26 @@ def machine_busy():
     return (sum(numbers) - numbers[3] - numbers[4]) / TICK
 
 
-def count_syscalls(pids, seconds):
-    """System calls of each process in so many seconds, by perf(1); None where it cannot tell."""
-    if not shutil.which("perf"):
-        time.sleep(seconds)
-        return None
-    watchers = {name: subprocess.Popen(
-        ["perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-p", str(pid), "--", "sleep",
-         str(seconds)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        for name, pid in pids.items()}
-    out = {}
-    for name, watcher in watchers.items():
-        text = watcher.communicate(timeout=seconds + 60)[1]
-        numbers = [line.split(",")[0] for line in text.splitlines() if "sys_enter" in line]
-        if not numbers or not numbers[0].isdigit():
-            return None
-        out[name] = int(numbers[0])
-    return out
+class Syscalls:
+    """System calls of each process in the next so many seconds, by perf(1) where it may count them."""
+
+    def __init__(self, pids, seconds):
+        self.seconds, self.watchers = seconds, {}
+        if shutil.which("perf"):
+            self.watchers = {name: subprocess.Popen(
+                ["perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-p", str(pid), "--", "sleep",
+                 str(seconds)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+                for name, pid in pids.items()}
+
+    def a_second(self):
+        """By process; empty where it cannot tell."""
+        out = {}
+        for name, watcher in self.watchers.items():
+            text = watcher.communicate(timeout=self.seconds + 60)[1]
+            numbers = [line.split(",")[0] for line in text.splitlines() if "sys_enter" in line]
+            if numbers and numbers[0].isdigit():
+                out[name] = int(numbers[0]) / self.seconds
+        return out if len(out) == len(self.watchers) else {}
 
 
 class Watch:
@@ -107,6 +110,13 @@ class Watch:
         return out
 
 
+def perf(build, url, command, topic, *words):
+    """`lgm perf`, which any server that speaks Pulsar's protocol understands."""
+    return subprocess.Popen([os.path.join(build, "lgm"), "perf", command, topic, "-u", url,
+                             *map(str, words)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 # ---- the system --------------------------------------------------------------------------------
 
 class System(lgm_cluster.Cluster):
@@ -130,9 +140,23 @@ class System(lgm_cluster.Cluster):
                 "etcd": self.etcd.nodes[0].process.pid}
 
     def perf(self, command, topic, *words, url=None):
-        return subprocess.Popen([self.lgm, "perf", command, topic, "-u", url or self.url,
-                                 *map(str, words)],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return perf(self.build, url or self.url, command, topic, *words)
+
+
+class Alone(lgm.Standalone):
+    """`lgm standalone`: a broker and a bookie in one process."""
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def pids(self):
+        return {"standalone": self.process.pid}
+
+    def perf(self, command, topic, *words, url=None):
+        return perf(os.path.dirname(self.lgm), url or self.url, command, topic, *words)
 
 
 def wait_line(process, what, seconds):
@@ -195,16 +219,19 @@ def load(system, o, produce, consume=(), topic=None, open_s=60, during=None, url
             watch.begin()
             if during:
                 during()
-            calls = count_syscalls(watch.pids, o.seconds * 0.8)
+            calls = Syscalls(watch.pids, o.seconds * 0.5)
+            time.sleep(o.seconds * 0.8)
+            assert producer.poll() is None, "the producer ended before its time"
             costs = watch.end()
+            calls = calls.a_second()
             sent = summary(producer, o.seconds + 60)
             time.sleep(0.2)
             got = summary(consumer, 60, signal.SIGINT)
     assert sent["failed"] == 0 and sent["unanswered"] == 0, sent
-    return result(sent, got, costs, watch.others, calls, o.seconds * 0.8)
+    return result(sent, got, costs, watch.others, calls)
 
 
-def result(sent, got, costs, others, calls, calls_s):
+def result(sent, got, costs, others, calls):
     rate = sent["messagesPerSecond"]
     assert rate > 0, "nothing was published"
     out = {"rate": rate, "MB/s": sent["megabytesPerSecond"], "p50": sent["latencyMs"]["50"],
@@ -215,11 +242,12 @@ def result(sent, got, costs, others, calls, calls_s):
     out["faults"] = sum(c["faults"] for c in costs.values()) / rate
     for name, c in costs.items():
         out[f"cpu {name}"] = c["cpu"] / rate * 1e6
+        out[f"faults {name}"] = c["faults"] / rate
         out[f"rss {name}"] = c["rss"] / MIB
-    if calls is not None:
-        out["syscalls"] = sum(calls.values()) / calls_s / rate
+    if calls:
+        out["syscalls"] = sum(calls.values()) / rate
         for name, n in calls.items():
-            out[f"syscalls {name}"] = n / calls_s / rate
+            out[f"syscalls {name}"] = n / rate
     return out
 
 

@@ -3,16 +3,14 @@
 NATS comes from Debian (nats-server), its client is built from bench/peers/nats with go; Kafka and its
 client come from Maven Central.  What is missing makes the row unavailable, with a sentence.
 """
-import contextlib
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 
-from measure import HERE, MIB, Unavailable, Watch, ended, rss, stat, wait_line
+from measure import HERE, MIB, Unavailable, Watch, ended, perf, stat, wait_line
 from lgm import free_port, wait_until
 
 
@@ -100,13 +98,29 @@ class Nats(Server):
         return result(json.loads(out.splitlines()[-1]), watch, costs)
 
 
-KAFKA = "4.0.0"
-POM = """<project><modelVersion>4.0.0</modelVersion><groupId>lgm</groupId><artifactId>kafka</artifactId>
-<version>1</version><dependencies>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{0}</version></dependency>
-<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{0}</version></dependency>
-</dependencies></project>
+POM = """<project><modelVersion>4.0.0</modelVersion><groupId>lgm</groupId><artifactId>peer</artifactId>
+<version>1</version><dependencies>{}</dependencies></project>
 """
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+
+
+def jars(build, name, *wanted):
+    """A folder with what Maven Central has of these, and of what they need; fetched once."""
+    folder, pom = os.path.join(build, name), os.path.join(build, f"{name}-pom.xml")
+    if os.path.isdir(folder):
+        return folder
+    mvn = must_have("mvn", f"it fetches {name} from Maven Central")
+    with open(pom, "w") as f:
+        f.write(POM.format("".join(DEPENDENCY.format(*w) for w in wanted)))
+    done = subprocess.run([mvn, "-q", "-f", pom, "dependency:copy-dependencies",
+                           f"-DoutputDirectory={folder}.part"], capture_output=True, text=True, timeout=1800)
+    if done.returncode != 0:
+        raise Unavailable(f"{name} cannot be fetched: {done.stdout[-300:]}")
+    os.rename(folder + ".part", folder)
+    return folder
+
+
+KAFKA, PULSAR = "4.0.0", "4.0.1"
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{control}
@@ -128,14 +142,14 @@ class Kafka(Server):
 
     def __enter__(self):
         self.java = must_have("java", "apt-get install default-jre-headless")
-        self.env = {**os.environ, "CLASSPATH": os.path.join(self.jars(), "*")}
+        folder = jars(self.build, "kafka", ("org.apache.kafka", "kafka_2.13", KAFKA),
+                      ("org.apache.kafka", "kafka-tools", KAFKA))
+        self.env = {**os.environ, "CLASSPATH": os.path.join(folder, "*")}
         conf, data = os.path.join(self.folder, "conf"), os.path.join(self.folder, "data")
         with open(conf, "w") as f:
             f.write(PROPERTIES.format(port=self.port, control=free_port(), data=data))
         subprocess.run([self.java, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c",
                         conf], env=self.env, check=True, capture_output=True, timeout=120)
-        with open(os.path.join(self.folder, "log4j2.yaml"), "w") as f:
-            f.write("Configuration:\n  Loggers:\n    Root:\n      level: info\n")
         try:
             self.start([self.java, "-Xmx1g", "kafka.Kafka", conf], "", 5, env=self.env)
             self.make_topic()
@@ -143,21 +157,6 @@ class Kafka(Server):
             self.__exit__()
             raise
         return self
-
-    def jars(self):
-        """In the build folder, fetched once."""
-        folder, pom = os.path.join(self.build, "kafka"), os.path.join(self.build, "kafka-pom.xml")
-        if os.path.isdir(folder):
-            return folder
-        mvn = must_have("mvn", "it fetches Kafka from Maven Central")
-        with open(pom, "w") as f:
-            f.write(POM.format(KAFKA))
-        done = subprocess.run([mvn, "-q", "-f", pom, "dependency:copy-dependencies",
-                               f"-DoutputDirectory={folder}.part"], capture_output=True, text=True, timeout=900)
-        if done.returncode != 0:
-            raise Unavailable(f"Kafka cannot be fetched: {done.stdout[-300:]}")
-        os.rename(folder + ".part", folder)
-        return folder
 
     def make_topic(self):
         """Waits for the server by asking it for what the benchmark needs."""
@@ -191,3 +190,55 @@ class Kafka(Server):
             rate_seen = self.produce(20000, -1, 60)["rate"]
             return self.produce(max(20000, rate_seen * o.seconds), -1, o.seconds * 5)
         return self.produce(rate * (o.seconds + o.warmup), rate, (o.seconds + o.warmup) * 5)
+
+
+PULSAR_CONF = """brokerServicePort={port}
+webServicePort={web}
+bindAddress=127.0.0.1
+advertisedAddress=127.0.0.1
+clusterName=standalone
+journalSyncData=true
+managedLedgerDefaultEnsembleSize=1
+managedLedgerDefaultWriteQuorum=1
+managedLedgerDefaultAckQuorum=1
+allowAutoTopicCreation=true
+webSocketServiceEnabled=false
+"""
+OPENS = ("java.base/java.lang", "java.base/java.nio", "java.base/java.util.zip", "java.base/sun.net",
+         "java.base/jdk.internal.misc", "java.base/jdk.internal.platform", "java.management/sun.management")
+
+
+class Pulsar(Server):
+    """Apache Pulsar standalone, one bookie that syncs; `lgm perf` is the client of both."""
+
+    def __enter__(self):
+        java = must_have("java", "apt-get install default-jre-headless")
+        folder = jars(self.build, "pulsar", ("org.apache.pulsar", "pulsar-broker", PULSAR))
+        conf, self.web = os.path.join(self.folder, "conf"), free_port()
+        self.url = f"pulsar://127.0.0.1:{self.port}"
+        with open(conf, "w") as f:
+            f.write(PULSAR_CONF.format(port=self.port, web=self.web))
+        words = [java, "-Xmx2g", "-XX:MaxDirectMemorySize=2g", "-Dio.netty.tryReflectionSetAccessible=true"]
+        for name in OPENS:
+            words += ["--add-opens", f"{name}=ALL-UNNAMED"]
+        words += ["org.apache.pulsar.PulsarStandaloneStarter", "-c", conf, "-nss", "-nfw"]
+        try:
+            self.start(words, "", 5, env={**os.environ, "CLASSPATH": os.path.join(folder, "*")})
+            wait_until(self.takes_messages, 180, "Pulsar takes messages")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def takes_messages(self):
+        assert self.process.poll() is None, "Pulsar has ended"
+        client = self.perf("produce", "ready", "-m", "1")
+        with ended(client):
+            client.communicate(timeout=120)
+        return client.returncode == 0
+
+    def pids(self):
+        return {"pulsar": self.process.pid}
+
+    def perf(self, command, topic, *words, url=None):
+        return perf(self.build, url or self.url, command, topic, *words)
