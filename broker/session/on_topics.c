@@ -8,13 +8,13 @@
 #include "broker/metrics.h"
 #include "broker/session/checks.h"
 #include "broker/session/listings.h"
+#include "broker/session/names_frame.h"
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
 #include "broker/topic/topics_names.h"
 #include "metadata/names.h"
 
-enum { PAGE = 250, HASHED = 5000, AGAIN_US = 50000 };
-enum { NAME_OVERHEAD = 4, FRAME_OVERHEAD = 256 }; /* a tag and a length; all else in the answer */
+enum { PAGE = 250, HASHED = 1000, AGAIN_US = 50000 };
 
 #define MODE(m) PULSAR__PROTO__COMMAND_GET_TOPICS_OF_NAMESPACE__MODE__##m
 
@@ -34,6 +34,7 @@ struct listing {
     size_t bytes;
     struct name_hash hash;
     size_t hashed;
+    struct names_frame frame;
     struct timer step;
 };
 
@@ -59,6 +60,7 @@ static void finish(struct listing *l)
     metric_add(&session_env(s)->metrics->lookups, -1);
     topic_pattern_drop(&l->pattern);
     forget_names(l);
+    names_frame_drop(&l->frame);
     mem_free(l->domain);
     mem_free(l->loaded_domain);
     mem_free(l->known);
@@ -87,22 +89,14 @@ static void fail(struct listing *l, enum err err)
 
 static void answer(struct listing *l)
 {
-    Pulsar__Proto__CommandGetTopicsOfNamespaceResponse r =
-        PULSAR__PROTO__COMMAND_GET_TOPICS_OF_NAMESPACE_RESPONSE__INIT;
     name_hash_text hash;
 
     name_hash_end(&l->hash, hash);
-    r.request_id = l->request;
-    r.topics_hash = hash;
-    r.has_filtered = r.has_changed = true;
-    r.filtered = l->pattern != NULL;
-    r.changed = !l->known || strcmp(l->known, hash) != 0;
-    if (r.changed) {
-        r.n_topics = l->names.n;
-        r.topics = (char **)(uintptr_t)l->names.at;
-    }
-    REPLY(base, GET_TOPICS_OF_NAMESPACE_RESPONSE, gettopicsofnamespaceresponse, r);
-    session_send(l->session, &base);
+    bool changed = !l->known || strcmp(l->known, hash) != 0;
+    if (!changed)
+        names_frame_clear(&l->frame);
+    session_send_frame(l->session,
+                       names_frame_end(&l->frame, l->request, l->pattern != NULL, changed, hash));
     finish(l);
 }
 
@@ -110,19 +104,29 @@ static void hash_some(struct timer *t)
 {
     struct listing *l = container_of(t, struct listing, step);
 
-    for (unsigned i = 0; i < HASHED && l->hashed < l->names.n; i++)
+    for (unsigned i = 0; i < HASHED && l->hashed < l->names.n; i++) {
+        names_frame_add(&l->frame, l->names.at[l->hashed]);
         name_hash_add(&l->hash, l->names.at[l->hashed++]);
+    }
     if (l->hashed < l->names.n)
         loop_after(session_env(l->session)->home, &l->step, 0);
     else
         answer(l);
 }
 
+static void names_known(struct listing *l)
+{
+    l->step.run = hash_some;
+    names_frame_begin(&l->frame, l->bytes);
+    hash_some(&l->step);
+}
+
 /* ---- names ---- */
 
 static size_t bytes_max(const struct listing *l)
 {
-    return (size_t)session_env(l->session)->conf->max_message_size + FRAME_PADDING - FRAME_OVERHEAD;
+    return (size_t)session_env(l->session)->conf->max_message_size + FRAME_PADDING -
+           NAMES_FRAME_REST;
 }
 
 /* Takes name.  ERR_TOO_BIG also for a pattern that is too much work. */
@@ -136,7 +140,7 @@ static enum err consider(struct listing *l, struct name_list *into, char *name, 
         return *undecided ? ERR_TOO_BIG : ERR_OK;
     }
     name_list_push(into, name);
-    l->bytes += strlen(name) + NAME_OVERHEAD;
+    l->bytes += strlen(name) + NAMES_FRAME_NAME;
     return l->bytes > bytes_max(l) ? ERR_TOO_BIG : ERR_OK;
 }
 
@@ -182,14 +186,13 @@ static void loaded_came(struct topics_names_call *c, enum err err)
     if (err)
         go_on(l, err, undecided);
     else
-        hash_some(&l->step);
+        names_known(l);
 }
 
 static void stored_done(struct listing *l)
 {
-    l->step.run = hash_some;
     if (!l->loaded) {
-        hash_some(&l->step);
+        names_known(l);
         return;
     }
     l->names_call = (struct topics_names_call){.map = session_env(l->session)->topics,

@@ -75,19 +75,24 @@ static bool does_not_read(struct session *s)
     return unsent_answers(&s->unsent, conn_waiting(s->conn)) > ANSWERS_MAX;
 }
 
-void session_send(struct session *s, const Pulsar__Proto__BaseCommand *c)
+void session_send_frame(struct session *s, struct slice frame)
 {
-    struct slice frame;
-
-    if (!s->conn)
+    if (!s->conn) {
+        slice_drop(&frame);
         return;
-    frame = command_frame(c);
+    }
     unsent_put_answer(&s->unsent, frame.len);
     conn_send(s->conn, frame);
     if (!s->ends_soon && does_not_read(s)) {
         s->ends_soon = true;
         loop_after(session_env(s)->home, &s->tick, 0); /* our callers may still need it */
     }
+}
+
+void session_send(struct session *s, const Pulsar__Proto__BaseCommand *c)
+{
+    if (s->conn)
+        session_send_frame(s, command_frame(c));
 }
 
 /* ---- frames ---- */

@@ -175,6 +175,7 @@ void session_finish(struct session *s); /* what was sent still leaves */
 void session_hold(struct session *s);
 void session_let_go(struct session *s); /* may free it */
 void session_send(struct session *s, const Pulsar__Proto__BaseCommand *c);
+void session_send_frame(struct session *s, struct slice frame); /* takes: a whole answer */
 
 /* ---- handles.c ---- */
 struct handle *handle_find(struct handle *table, uint64_t id);
