@@ -25,6 +25,20 @@ struct slice slice_copy(const void *bytes, size_t len)
     return slice_take(&s, len);
 }
 
+enum { SETTLED = 4 }; /* a slab of at most so many times what is used of it */
+
+void chain_settle(struct chain *c)
+{
+    for (unsigned i = 0; i < c->n; i++) {
+        struct slice *s = &c->at[i];
+        if (!s->slab || slab_size(s->slab) / SETTLED < s->len + sizeof(struct slab))
+            continue;
+        struct slice own = slice_copy(s->base, s->len);
+        slice_drop(s);
+        *s = own;
+    }
+}
+
 int chain_iov(const struct chain *c, struct iovec iov[CHAIN_MAX])
 {
     for (unsigned i = 0; i < c->n; i++)

@@ -131,6 +131,10 @@ static inline struct view view_of(const void *base, size_t len)
     return (struct view){.base = (const uint8_t *)base, .len = len};
 }
 
+/* What is to stay for a while does not keep a large slab for a small part of it: that is moved to
+ * one of its own. */
+void chain_settle(struct chain *c);
+
 /* takes s; asserts that there is room */
 static inline void chain_push(struct chain *c, struct slice s)
 {

@@ -107,6 +107,31 @@ static void *drop_all(void *arg)
 }
 
 /* The way of a payload: made on a network loop, dropped by the journal's thread. */
+START_TEST(what_stays_keeps_only_its_own)
+{
+    const size_t before = slab_bytes_in_use();
+    struct chain c = {0};
+    struct slab *large = slab_new(65536);
+    memset(slab_bytes(large), 'x', 65536);
+    chain_push(&c, slice_of(large, 100, 300));
+    chain_push(&c, slice_of(large, 1000, 40000));
+    chain_push(&c, slice_copy(slab_bytes(large), 8192));
+    const uint8_t *part = c.at[1].base, *whole = c.at[2].base;
+    chain_settle(&c);
+    ck_assert_ptr_ne(c.at[0].slab, large);
+    ck_assert_uint_eq(c.at[0].len, 300);
+    ck_assert_int_eq(c.at[0].base[299], 'x');
+    ck_assert_ptr_eq(c.at[1].base, part);
+    ck_assert_ptr_eq(c.at[2].base, whole);
+    const uint8_t *own = c.at[0].base;
+    chain_settle(&c); /* once is enough */
+    ck_assert_ptr_eq(c.at[0].base, own);
+    chain_drop(&c);
+    slab_drop(&large);
+    ck_assert_uint_eq(slab_bytes_in_use(), before);
+}
+END_TEST
+
 START_TEST(slabs_cross_threads)
 {
     struct belt b = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -180,6 +205,7 @@ int main(void)
                                 SUITE_CASE(slabs_of_every_size),
                                 SUITE_CASE(a_dropped_slab_is_used_again),
                                 SUITE_CASE(chains_share_and_drop),
+                                SUITE_CASE(what_stays_keeps_only_its_own),
                                 SUITE_CASE(slabs_cross_threads),
                                 SUITE_CASE(known_checksums),
                                 SUITE_CASE(combined_is_as_computed_at_once),
