@@ -399,6 +399,17 @@ START_TEST(a_seek_that_cannot_be_written_does_not_keep_the_broker_from_closing)
 }
 END_TEST
 
+/* What the one before had sent and was not read yet counts as its being alive. */
+static void subscribed_in_the_end(struct raw *c)
+{
+    do {
+        raw_subscribe(c, 1, 61, TOPIC, "s");
+        raw_get(c);
+    } while (c->got->type == RAW_TYPE(ERROR) &&
+             c->got->error->error == PULSAR__PROTO__SERVER_ERROR__ConsumerBusy);
+    ck_assert_int_eq(c->got->type, RAW_TYPE(SUCCESS));
+}
+
 START_TEST(a_connection_that_dies_in_a_seek_leaves_nothing_behind)
 {
     begin_kept();
@@ -406,7 +417,7 @@ START_TEST(a_connection_that_dies_in_a_seek_leaves_nothing_behind)
     for (unsigned round = 0; round < 30; round++) {
         const uint64_t ms = 1000 + 10 * round;
         struct raw *c = another();
-        raw_subscribed(c, 1, TOPIC, "s");
+        subscribed_in_the_end(c);
         raw_flow(c, 1, 5);
         if (round % 2)
             put_seek(c, 1, 60, &ids[round % 20], NULL);
@@ -416,7 +427,7 @@ START_TEST(a_connection_that_dies_in_a_seek_leaves_nothing_behind)
             continue;
         raw_drop(&c);
     }
-    raw_subscribed(r, 1, TOPIC, "s");
+    subscribed_in_the_end(r);
     sought_id(ids[7]);
     expect_some(r, 7, 20);
     finish();
