@@ -840,6 +840,41 @@ def reader_seek(w):
     same(read(reader, 50), numbered(0, 50))
 
 
+@feature(restarts=True)
+def seek_survives_restart(w):
+    ids = send_all(w.producer(w.topic()), numbered(0, 100))
+    consumer = w.consumer(w.topic(), start_message_id_inclusive=True)
+    receive(consumer, 100)
+    consumer.seek(ids[60])
+    restart()
+    same(receive(consumer, 40), numbered(60, 100))
+    nothing_more(consumer)
+
+
+@feature(restarts=True)
+def reader_survives_restart(w):
+    """It is the client that knows where it was."""
+    send_all(w.producer(w.topic()), numbered(0, 3000))
+    reader = w.reader(w.topic(), pulsar.MessageId.earliest)
+    same(read(reader, 1200), numbered(0, 1200))
+    restart()
+    same(read(reader, 1800), numbered(1200, 3000))
+    assert not reader.has_message_available()
+
+
+@feature
+def reader_latest_has_no_message(w):
+    """The last message's id and where the reader stands are compared."""
+    producer = w.producer(w.topic())
+    send_all(producer, numbered(0, 5))
+    reader = w.reader(w.topic(), pulsar.MessageId.latest)
+    assert not reader.has_message_available()
+    producer.send(b"message 5")
+    assert reader.has_message_available()
+    same(read(reader, 1), numbered(5, 6))
+    assert not reader.has_message_available()
+
+
 @feature
 def reader_leaves_no_subscription(w):
     send_all(w.producer(w.topic()), numbered(0, 10))
