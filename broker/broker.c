@@ -144,6 +144,25 @@ static enum err check_conf(const struct broker_conf *c)
     return ERR_BAD_CONFIG;
 }
 
+static struct ledger_client_conf bookies_conf(const struct broker_conf *c)
+{
+    return (struct ledger_client_conf){
+        .add_timeout_us = (uint64_t)c->bookie_timeout_seconds * 1000000,
+        .read_timeout_us = (uint64_t)c->bookie_timeout_seconds * 1000000,
+        .second_read_us = (uint64_t)c->second_read_ms * 1000,
+        .slow_us = (uint64_t)c->slow_publish_ms * 1000,
+        .delay_changes = c->delay_changes,
+        .place = {.distinct_hosts = c->different_hosts,
+                  .racks = c->rack_aware,
+                  .regions = c->region_aware,
+                  .racks_min = (unsigned)c->racks_min,
+                  .enforce_racks = c->enforce_racks,
+                  .groups = c->isolation_groups,
+                  .second_groups = c->second_groups,
+                  .suspect_max_us = (uint64_t)c->quarantine_seconds * 1000000},
+    };
+}
+
 /* ---- a loop's seat ---- */
 
 static void seat_open(void *ctx)
@@ -151,11 +170,9 @@ static void seat_open(void *ctx)
     struct seat *s = ctx;
     struct broker *b = s->broker;
     const struct ml_conf ml = ml_conf_of(b);
-    const struct ledger_client_conf client = {
-        .add_timeout_us = (uint64_t)b->conf->bookie_timeout_seconds * 1000000,
-        .read_timeout_us = (uint64_t)b->conf->bookie_timeout_seconds * 1000000,
-        .slow_us = (uint64_t)b->conf->slow_publish_ms * 1000,
-    };
+    struct ledger_client_conf client = bookies_conf(b->conf);
+
+    client.counts = &b->metrics.ledgers;
 
     s->ledgers = ledger_client_new(s->loop, b->meta, &client);
     s->managed_ledgers = ml_env_new(s->loop, s->ledgers, b->meta, &ml);

@@ -4,11 +4,13 @@
 
 #include "common/log_limit.h"
 #include "common/metric.h"
+#include "ledger/client.h"
 
 struct broker_metrics {
 #define X(member, name, kind, help) struct metric member;
 #include "broker/metrics.def"
 #undef X
+    struct ledger_counts ledgers;
     struct histogram load_us; /* of a topic */
     struct log_limit slow_lines;
 };

@@ -113,6 +113,7 @@ static enum err configure_broker(struct standalone *s)
     TRY(set_number(t, c, "managedLedgerDefaultEnsembleSize", at_most(s->bookies, 3)));
     TRY(set_number(t, c, "managedLedgerDefaultWriteQuorum", at_most(s->bookies, 2)));
     TRY(set_number(t, c, "managedLedgerDefaultAckQuorum", at_most(s->bookies, 2)));
+    TRY(set_both(t, c, "enforceDifferentHosts", "false")); /* there is one */
     TRY(config_load_env(t, c));
     for (unsigned k = 0; k < s->n_set; k++)
         TRY(config_set(t, c, s->set[k], "--set"));

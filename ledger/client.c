@@ -33,6 +33,7 @@ struct ledger_client *ledger_client_new(struct loop *home, struct metadata *meta
     c->loop = home;
     c->meta = meta;
     c->conf = with_defaults(conf);
+    c->counts = c->conf.counts ? c->conf.counts : &c->own_counts;
     c->seed = rng_seed();
     c->users = 1;
     adds_init(c);
@@ -64,11 +65,6 @@ void ledger_client_drop(struct ledger_client **c)
     if (*c)
         client_release(*c);
     *c = NULL;
-}
-
-struct ledger_counts ledger_client_counts(const struct ledger_client *c)
-{
-    return c->counts;
 }
 
 bool ledger_client_ready(const struct ledger_client *c)

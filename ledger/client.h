@@ -20,6 +20,7 @@
 #include "common/err.h"
 #include "common/list.h"
 #include "common/loop.h"
+#include "common/metric.h"
 #include "ledger/quorum.h"
 
 struct ledger;
@@ -37,6 +38,14 @@ struct placement_conf {
     uint64_t suspect_max_us; /* longest time that a failing bookie is avoided; 0: 30 min */
 };
 
+/* Counted by all clients that are given it. */
+struct ledger_counts {
+    struct metric changes; /* bookies replaced while a ledger was written */
+    struct metric lacking; /* ledgers that do without a failed bookie now, for want of another */
+    struct metric second_reads; /* asked besides a slow bookie */
+    struct metric corrupt;      /* entries that came with a wrong digest */
+};
+
 struct ledger_client_conf {
     uint64_t add_timeout_us;  /* a bookie that has not answered by then has failed; 0: 30 s */
     uint64_t read_timeout_us; /* then the next replica is asked; 0: 30 s */
@@ -47,21 +56,13 @@ struct ledger_client_conf {
     uint64_t slow_us;         /* an append that takes longer names who is late; 0: never */
     bool delay_changes;       /* replace a failed bookie only when the ack quorum needs it */
     struct placement_conf place;
-    struct tls *tls; /* to the bookies; NULL: plain */
+    struct ledger_counts *counts; /* borrowed for the client's life; NULL: its own */
+    struct tls *tls;              /* to the bookies; NULL: plain */
 };
 
 struct ledger_client *ledger_client_new(struct loop *home, struct metadata *meta,
                                         const struct ledger_client_conf *conf); /* gives */
 void ledger_client_drop(struct ledger_client **c); /* after all its handles */
-
-/* What has happened since it was made, and what is so now. */
-struct ledger_counts {
-    uint64_t changes;      /* bookies replaced while a ledger was written */
-    uint64_t second_reads; /* asked besides a slow bookie */
-    uint64_t corrupt;      /* entries that came with a wrong digest */
-    uint64_t lacking;      /* ledgers that do without a failed bookie now, for want of another */
-};
-struct ledger_counts ledger_client_counts(const struct ledger_client *c);
 
 /* Bookies that can take writes now, as this client knows them; false until the first listing. */
 bool ledger_client_ready(const struct ledger_client *c);

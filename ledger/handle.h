@@ -20,7 +20,7 @@ struct ledger_client {
     unsigned users;          /* the owner, handles, calls under way */
     int64_t id_next, id_end; /* what is left of the block */
     uint64_t seed;
-    struct ledger_counts counts;
+    struct ledger_counts *counts, own_counts;
     struct list_node spare_adds[ENSEMBLE_MAX + 1]; /* by write quorum: see writer.c */
     unsigned spares;
 };

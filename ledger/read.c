@@ -116,7 +116,7 @@ static void note_corrupt(struct reading *g, uint32_t bookie, entry_id e)
 {
     struct ledger_client *c = g->ledger->client;
 
-    c->counts.corrupt++;
+    metric_add(&c->counts->corrupt, 1);
     log_event(LOG_ERROR, "ledger.entry_corrupt", F_I64("ledger", g->ledger->id), F_I64("entry", e),
               F_STR("bookie", bookies_id(c->bookies, bookie)));
 }
@@ -183,7 +183,7 @@ static void second_due(struct timer *timer)
 
     while ((t = first_in_time(g)) && t->asked_us + c->conf.second_read_us <= loop_now(c->loop)) {
         t->slow = true;
-        c->counts.second_reads += reader_slow(&g->core, t->slot, t->q.entry);
+        metric_add(&c->counts->second_reads, reader_slow(&g->core, t->slot, t->q.entry));
     }
     second_later(g);
 }

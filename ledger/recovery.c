@@ -142,7 +142,7 @@ static void read_done(struct link_request *q, enum err err, struct slice body)
         err =
             entry_open(&r->ledger->layout.digest, slice_view(body), r->ledger->id, e, &h, &payload);
     note_failure(r, bookie, e, err);
-    r->ledger->client->counts.corrupt += err == ERR_CHECKSUM;
+    metric_add(&r->ledger->client->counts->corrupt, err == ERR_CHECKSUM);
     if (e == ENTRY_NONE) {
         recoverer_fenced(&r->core, slot, err, h.lac);
     } else if (err) {

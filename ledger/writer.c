@@ -58,7 +58,7 @@ static void stop_lacking(struct writer *w)
     if (!w->lacking_since)
         return;
     w->lacking_since = 0;
-    c->counts.lacking--;
+    metric_add(&c->counts->lacking, -1);
     bookies_unwatch(c->bookies, &w->watch);
 }
 
@@ -354,7 +354,7 @@ static void changed(void *ctx, enum err err)
     if (!err) {
         log_event(LOG_INFO, "ledger.ensemble_changed", F_I64("ledger", w->ledger->id),
                   F_I64("first", w->core.wanted.first), F_U64("changes", w->core.changes));
-        w->ledger->client->counts.changes++;
+        metric_add(&w->ledger->client->counts->changes, 1);
     }
     appender_changed(&w->core, err);
     use(w, &w->core.tail, +1);
@@ -378,7 +378,7 @@ static void lack(void *ctx, uint32_t slots)
 
     if (slots && !w->lacking_since) {
         w->lacking_since = loop_now(c->loop);
-        c->counts.lacking++;
+        metric_add(&c->counts->lacking, 1);
         bookies_watch(c->bookies, &w->watch);
         log_event(LOG_WARN, "ledger.bookies_lacking", F_I64("ledger", w->ledger->id),
                   F_U64("failed", n), F_U64("of", w->core.quorum.ensemble),

@@ -53,6 +53,7 @@ static void bookies_start(void *ctx)
 static void client_start(void *ctx)
 {
     (void)ctx;
+    house.conf.counts = &house.counts;
     house.client = ledger_client_new(house.loop, house.meta, &house.conf);
     house.watch.changed = watched;
     ledger_client_watch(house.client, &house.watch);
@@ -64,19 +65,6 @@ void house_register(unsigned bookie)
 
     ck_assert(path_bookie(fake_bookie_id(house.bookie[bookie]), false, path) == ERR_OK);
     ck_assert(meta_put_wait(house.meta, path, (struct slice){0}, META_ABSENT) == ERR_OK);
-}
-
-static void count(void *ctx)
-{
-    *(struct ledger_counts *)ctx = ledger_client_counts(house.client);
-}
-
-struct ledger_counts house_counts(void)
-{
-    struct ledger_counts c;
-
-    house_call(count, &c);
-    return c;
 }
 
 void house_open(unsigned bookies)

@@ -23,6 +23,7 @@ struct house {
     struct fake_bookie *bookie[BOOKIES_MAX];
     unsigned n, hidden; /* bookies; of these, the last ones that say nothing at first */
     unsigned expected;  /* that the client counts, when it opens; 0: all that say something */
+    struct ledger_counts counts;
     struct ledger_client_conf conf;
     struct ledger_client *client;
     struct bookies_watch watch;
@@ -70,7 +71,8 @@ void house_appended(struct ledger *l, unsigned n);
 void house_read_begin(void *ctx);
 enum err house_read_range(struct ledger *l, entry_id first, entry_id last, unsigned *got);
 void house_reads_all(struct ledger *l, unsigned n);
-struct ledger_counts house_counts(void);
+/* What the client has counted: a member of ledger_counts. */
+#define house_counts(member) ((uint64_t)metric_get(&house.counts.member))
 void house_register(unsigned bookie); /* it says that it is there */
 void house_knob(void (*turn)(struct fake_bookie_knobs *k), unsigned bookie);
 

@@ -51,6 +51,7 @@ struct inn *inn_new(void)
     inn_set(i, "bindAddress=127.0.0.1");
     inn_set(i, "advertisedAddress=127.0.0.1");
     inn_set(i, "managedLedgerDefaultEnsembleSize=1");
+    inn_set(i, "enforceDifferentHosts=false");
     inn_set(i, "managedLedgerDefaultWriteQuorum=1");
     inn_set(i, "managedLedgerDefaultAckQuorum=1");
     return i;
