@@ -56,9 +56,10 @@ def all_topics_producers_and_subscriptions(server, _):
 
 @with_server
 def a_rate_is_kept(server, _):
+    """What is due is sent, late or not: a machine that has no time changes the times, not the count."""
     told = last(server.run("perf", "produce", "steady", "-r", "500", "-time", "2", "-w", "0.5").stdout)
-    assert 450 < told["messagesPerSecond"] < 550, told
-    assert 450 * 2 < told["messages"] < 550 * 2 and told["messagesEver"] > told["messages"], told
+    assert 1200 <= told["messagesEver"] <= 1251, told
+    assert 500 < told["messages"] < told["messagesEver"], told
     assert 1.9 < told["seconds"] < 2.5 * lgm.SLOW, told
 
 
