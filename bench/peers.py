@@ -161,14 +161,15 @@ class Kafka(Server):
     def make_topic(self):
         """Waits for the server by asking it for what the benchmark needs."""
         words = [self.java, "org.apache.kafka.tools.TopicCommand", "--bootstrap-server",
-                 f"127.0.0.1:{self.port}", "--create", "--if-not-exists", "--topic", "bench", "--partitions", "1"]
+                 f"127.0.0.1:{self.port}", "--create", "--if-not-exists", "--topic", "bench",
+                 "--partitions", "1"]
         wait_until(lambda: subprocess.run(words, env=self.env, capture_output=True, timeout=90)
                    .returncode == 0, 120, "Kafka makes a topic")
 
     def produce(self, records, rate, seconds):
-        words = [self.java, "org.apache.kafka.tools.ProducerPerformance", "--topic", "bench", "--num-records",
-                 str(int(records)), "--record-size", "1024", "--throughput", str(int(rate)), "--producer-props",
-                 f"bootstrap.servers=127.0.0.1:{self.port}", "acks=all", "batch.size=106496", "linger.ms=1",
+        words = [self.java, "org.apache.kafka.tools.ProducerPerformance", "--topic", "bench",
+                 "--num-records", str(int(records)), "--record-size", "1024", "--throughput",
+                 str(int(rate)), "--producer-props", f"bootstrap.servers=127.0.0.1:{self.port}", "acks=all", "batch.size=106496", "linger.ms=1",
                  "max.in.flight.requests.per.connection=5", "buffer.memory=67108864"]
         client = subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True)

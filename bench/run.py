@@ -11,6 +11,7 @@ is no failure).
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -76,6 +77,7 @@ def table(results):
 
 def main():
     o = options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # and cleans up
     results = {name: run_row(name, o) for name in o.rows}
     table(results)
     if o.json:
