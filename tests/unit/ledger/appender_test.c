@@ -319,6 +319,30 @@ START_TEST(changes_one_after_the_other)
 }
 END_TEST
 
+/* Not even what has a quorum by one that has failed since. */
+START_TEST(confirms_nothing_between_two_changes)
+{
+    begin_with(3, 3, 2, 2, false);
+    append("a", 1);
+    append("b", 1);
+    tale.n = 0;
+    refused(0, 0, ERR_IO);
+    acked(1, 0);
+    acked(2, 0);
+    refused(2, 1, ERR_IO);
+    tells(&tale, "change from 0: 20 11 12\n");
+    appender_changed(&a, ERR_OK);
+    tells(&tale, "send 0 (lac -1, length 1) to 0\n"
+                 "send 1 (lac -1, length 2) to 0\n"
+                 "change from 0: 20 11 21\n");
+    appender_changed(&a, ERR_OK);
+    tells(&tale, "send 0 (lac -1, length 1) to 2\n"
+                 "send 1 (lac -1, length 2) to 2\n");
+    appender_acked(&a, 21, 0);
+    tells(&tale, "confirm 0 a\n");
+}
+END_TEST
+
 START_TEST(begins_behind_what_is_confirmed)
 {
     begin_with(2, 2, 1, 1, false);
@@ -566,6 +590,7 @@ int main(void)
                                                 SUITE_CASE(resets_all_resends_then_evaluates),
                                                 SUITE_CASE(confirms_nothing_during_a_change),
                                                 SUITE_CASE(changes_one_after_the_other),
+                                                SUITE_CASE(confirms_nothing_between_two_changes),
                                                 SUITE_CASE(begins_behind_what_is_confirmed),
                                                 SUITE_CASE(fenced_in_the_middle_of_a_change),
                                                 SUITE_CASE(does_without_and_takes_it_back),
