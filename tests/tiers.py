@@ -6,6 +6,8 @@ under `lgm verify`.
     tests/tiers.py --build build two-owners --rounds 200
     tests/tiers.py --build build etcd-away --seconds 60
     tests/tiers.py --build build frozen-bookie one-tier-alone
+    tests/tiers.py --build build stall-by-kill --rounds 100
+    tests/tiers.py --build build stall-by-freeze --rounds 10
 
 Everything must end in lost=0 duplicated=0 reordered=0.
 """
@@ -17,6 +19,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zlib
 
@@ -221,6 +224,90 @@ def one_tier_alone(args, folder):
             b.stop()
             b.start()
             load.wait_for_progress(5, "publishing goes on in the middle of a rolling restart")
+        load.end()
+
+
+class Stalls(threading.Thread):
+    """The longest time without a further acknowledgement, by the growth of the producer's log."""
+
+    def __init__(self, log):
+        super().__init__(daemon=True)
+        self.log, self.over = log, False
+        self.grown_at, self.longest = time.monotonic(), 0
+        self.start()
+
+    def run(self):
+        size = 0
+        while not self.over:
+            now, seen = time.monotonic(), os.stat(self.log).st_size
+            self.longest = max(self.longest, now - self.grown_at)
+            if seen != size:
+                size, self.grown_at = seen, now
+            time.sleep(0.0005)
+
+    def of(self, seconds):
+        """The longest one from now on, for so many seconds; a longer one is waited for."""
+        self.longest = 0
+        time.sleep(seconds)
+        lgm.wait_until(lambda: time.monotonic() - self.grown_at < 1, 60, "acknowledgements go on")
+        return self.longest
+
+
+def five_hosts(args, folder):
+    """E=3 Qw=3 Qa=2 on five bookies with an address each."""
+    c = Cluster(args.build, folder, bookies=5)
+    for i, b in enumerate(c.bookies):
+        host = f"127.0.0.{i + 1}"
+        b.conf.update(listenAddress=host, advertisedAddress=host, bookieId=f"{host}:{b.port}")
+    return c
+
+
+def tell_stalls(what, stalls, quiet):
+    ms = sorted(round(1000 * s) for s in stalls)
+    assert ms, f"no {what} bookie was one of the ledger's"
+    p99 = ms[min(len(ms) - 1, len(ms) * 99 // 100)]
+    print(f"      {what}: {len(ms)} times, stall median {ms[len(ms) // 2]} ms, p99 {p99} ms, most {ms[-1]} ms; "
+          f"without it the longest pause is {round(1000 * quiet)} ms", flush=True)
+    assert ms[-1] < 5000 * lgm.SLOW, f"publishing stood for {ms[-1]} ms"
+
+
+def stall_by_kill(args, folder):
+    """How long publishing stands when a bookie of the ledger is killed: goal p99 < 200 ms."""
+    rng = random.Random(args.seed)
+    with five_hosts(args, folder) as c:
+        load = Load(c, folder, rate=2000)
+        stalls = Stalls(load.log)
+        quiet, seen = stalls.of(5), []
+        for round_ in range(3 * args.rounds):
+            if len(seen) == args.rounds:
+                break
+            victim = c.bookies[round_ % len(c.bookies)]
+            before = c.brokers[0].output().count("ledger.ensemble_changed")
+            time.sleep(rng.uniform(0, 0.5))
+            victim.kill()
+            stall = stalls.of(2)
+            if c.brokers[0].output().count("ledger.ensemble_changed") > before:
+                seen.append(stall)
+            victim.start()
+        stalls.over = True
+        tell_stalls("killed", seen, quiet)
+        load.end()
+
+
+def stall_by_freeze(args, folder):
+    """How long publishing stands when a bookie is frozen for 10 s: goal none, Qa others answer."""
+    with five_hosts(args, folder) as c:
+        load = Load(c, folder, rate=2000)
+        stalls = Stalls(load.log)
+        quiet, seen = stalls.of(5), []
+        for round_ in range(args.rounds):
+            victim = c.bookies[round_ % len(c.bookies)]
+            victim.freeze()
+            seen.append(stalls.of(10))
+            victim.thaw()
+            lgm.wait_until(victim.is_ready, 30, "the bookie is ready again")
+        stalls.over = True
+        tell_stalls("frozen", seen, quiet)
         load.end()
 
 
