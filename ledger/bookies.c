@@ -17,6 +17,7 @@ enum {
     RETRY_FIRST_US = 50 * 1000,
     RETRY_MAX_US = 2 * 1000 * 1000,
     SUSPECT_FIRST_US = 30 * 1000 * 1000, /* and twice as long each time */
+    RECENT_US = 5 * 1000 * 1000,         /* for so long it takes no failed one's place */
     SAME_FAILURE_US = 1000 * 1000,       /* what comes so close together is one failure */
     FORGIVEN_US = 300 * 1000 * 1000, /* half of the failures, after each such time without one */
     STRIKES_MAX = 20
@@ -29,6 +30,7 @@ struct bookie {
     unsigned seen_writable;               /* the listing that it was last in */
     uint32_t host_no, rack_no, region_no; /* equal numbers: the same one */
     unsigned strikes;
+    bool fresh; /* the last strike, since it was registered */
     uint64_t struck_at, suspect_until;
     uint32_t uses;
     struct bookie_link *link[2];
@@ -341,8 +343,10 @@ static void changed(struct meta_watch *w, const struct meta_change *c)
     if (!id)
         return;
     struct bookie *k = bookie_of(b, bookies_number(b, id));
-    if (c->kind == META_CHANGED_PUT)
+    if (c->kind == META_CHANGED_PUT) {
         k = learn(b, id, slice_view(c->value));
+        k->fresh = false;
+    }
     if (!read_only)
         set_writable(b, k, c->kind == META_CHANGED_PUT);
     tell(b);
@@ -380,23 +384,29 @@ static bool is_suspect(const struct bookies *b, const struct bookie *k)
     return loop_now(b->loop) < k->suspect_until;
 }
 
+/* And has not said since that it is there. */
+static bool failed_just_now(const struct bookies *b, const struct bookie *k)
+{
+    return k->fresh && loop_now(b->loop) < k->struck_at + RECENT_US;
+}
+
 /* All of them, with those excluded that cannot take a slot. */
-static struct placement_bookie *describe(const struct bookies *b, bool suspects)
+static struct placement_bookie *describe(const struct bookies *b, bool all_suspects)
 {
     struct placement_bookie *all = mem_alloc((b->n + 1) * sizeof *all);
 
     for (uint32_t i = 0; i < b->n; i++) {
         const struct bookie *k = b->at[i];
         bool can = k->writable && !link_is_down(k->link[LINK_PLAIN]);
-        bool suspect = is_suspect(b, k);
+        can = can && (all_suspects || !failed_just_now(b, k));
         all[i] = (struct placement_bookie){
             .bookie = i,
             .host = k->host_no,
             .rack = k->rack_no,
             .region = k->region_no,
-            .tier = can && (suspects || !suspect) ? tier_of(b, k) : PLACEMENT_EXCLUDED,
+            .tier = can ? tier_of(b, k) : PLACEMENT_EXCLUDED,
             .uses = k->uses,
-            .suspect = suspect,
+            .suspect = is_suspect(b, k),
         };
     }
     return all;
@@ -478,6 +488,7 @@ void bookies_suspect(struct bookies *b, uint32_t number)
     us <<= k->strikes;
     k->strikes += k->strikes < STRIKES_MAX;
     k->struck_at = now;
+    k->fresh = true;
     k->suspect_until = now + (us < b->place.suspect_max_us ? us : b->place.suspect_max_us);
 }
 

@@ -38,7 +38,8 @@ void bookies_placed(struct bookies *b);
 
 /* For a new ledger.  Not who could not be reached just now. */
 MUST_CHECK enum err bookies_choose(struct bookies *b, struct quorum q, uint32_t *out);
-/* Somebody else for a slot of an ensemble; `must`: rather a suspected one than none. */
+/* Somebody else for a slot of an ensemble; `must`: rather one that failed
+ * just now than none. */
 bool bookies_replace(struct bookies *b, struct quorum q, const uint32_t *members, unsigned slot,
                      bool must, uint32_t *out);
 /* Anyone who is none of these. */
