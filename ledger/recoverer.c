@@ -262,7 +262,7 @@ void recoverer_marked(struct recoverer *r, enum err err)
         r->state = RECOVERER_LOOKING;
         r->effects->look(r->ctx);
     } else {
-        give_up(r, err);
+        give_up(r, err == ERR_NOT_FOUND ? ERR_NO_LEDGER : err);
     }
 }
 
@@ -433,6 +433,6 @@ void recoverer_closed(struct recoverer *r, enum err err)
         r->state = RECOVERER_LOOKING;
         r->effects->look(r->ctx);
     } else {
-        give_up(r, err);
+        give_up(r, err == ERR_NOT_FOUND ? ERR_NO_LEDGER : err);
     }
 }

@@ -143,7 +143,7 @@ static struct knobs knobs_of(struct sim *s)
     bool calm = chance(s, 250), deadly = chance(s, 700);
 
     k.slow = 1 + roll(s, chance(s, 500) ? 10 : 60);
-    k.timeout = 150 + roll(s, 250);
+    k.timeout = 150 + roll(s, chance(s, 700) ? 250 : 1000);
     k.lost = calm ? 0 : roll(s, 30);
     k.refuse = calm ? 0 : roll(s, 20);
     k.misread = calm ? 0 : roll(s, 60);
@@ -159,7 +159,7 @@ static struct knobs knobs_of(struct sim *s)
     k.past = chance(s, 300) ? 500 : 0;
     if (chance(s, 500))
         for (unsigned i = 0; i < 4; i++)
-            k.far[roll(s, ACTORS)][roll(s, BOOKIES)] = roll(s, 120);
+            k.far[roll(s, ACTORS)][roll(s, BOOKIES)] = roll(s, chance(s, 700) ? 120 : 600);
     k.pause = 1 + roll(s, chance(s, 500) ? 25 : 150);
     k.writer_dies = chance(s, 500) ? 1 + roll(s, HEAL / 2) : 0;
     for (unsigned a = 1; a < ACTORS; a++)
