@@ -312,7 +312,8 @@ def stall_by_freeze(args, folder):
 
 
 CASES = {"crash": crash, "two-owners": two_owners, "etcd-away": etcd_away,
-         "frozen-bookie": frozen_bookie, "one-tier-alone": one_tier_alone, "shared": shared}
+         "frozen-bookie": frozen_bookie, "one-tier-alone": one_tier_alone, "shared": shared,
+         "stall-by-kill": stall_by_kill, "stall-by-freeze": stall_by_freeze}
 
 
 def main():
