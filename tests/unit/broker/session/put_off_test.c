@@ -325,8 +325,9 @@ START_TEST(who_asks_and_does_not_read_is_closed)
     enum { PINGS = 20000 };
     begin();
     RAW(base, PING, ping, CommandPing, COMMAND_PING, ping);
-    struct slice one = command_frame(&base), all = slice_of(slab_new(one.len * PINGS), 0, 0);
-    all.len = one.len * PINGS;
+    struct slice one = command_frame(&base);
+    struct slab *slab = slab_new(one.len * PINGS);
+    struct slice all = slice_take(&slab, one.len * PINGS);
     for (size_t i = 0; i < PINGS; i++)
         memcpy((uint8_t *)(uintptr_t)all.base + i * one.len, one.base, one.len);
     unsigned rounds = 0;
