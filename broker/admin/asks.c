@@ -1,4 +1,5 @@
 #include "broker/admin/asks.h"
+#include "broker/broker.h"
 
 #include <string.h>
 
@@ -300,4 +301,16 @@ enum err ask_owner(struct job *j, const char *topic, bool *mine, char **web)
     }
     errand_drop(&o->errand);
     return err;
+}
+
+/* ---- who answers ---- */
+
+json_object *ask_self(const struct job *j)
+{
+    const struct admin_env *env = &j->admin->env;
+    const char *host = strstr(env->self->web, "://");
+
+    return json_object_new_string(*env->conf->broker_id ? env->conf->broker_id
+                                  : host                ? host + 3
+                                                        : "");
 }

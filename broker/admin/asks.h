@@ -40,4 +40,6 @@ MUST_CHECK enum err ask_rewrite(struct job *j, const char *key, ask_change_fn *c
 /* `web` gives, when it is another broker's. */
 MUST_CHECK enum err ask_owner(struct job *j, const char *topic, bool *mine, char **web);
 
+json_object *ask_self(const struct job *j); /* what this broker is called; gives */
+
 #endif

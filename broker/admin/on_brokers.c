@@ -13,16 +13,6 @@
 
 /* ---- brokers ---- */
 
-static json_object *self(const struct job *j)
-{
-    const struct admin_env *env = &j->admin->env;
-    const char *host = strstr(env->self->web, "://");
-
-    return json_object_new_string(*env->conf->broker_id ? env->conf->broker_id
-                                  : host                ? host + 3
-                                                        : "");
-}
-
 /* Those that are registered; alone, there is no need to be.  Gives, or answers. */
 static json_object *alive(struct job *j)
 {
@@ -34,7 +24,7 @@ static json_object *alive(struct job *j)
         return NULL;
     }
     if (json_object_array_length(all) == 0)
-        json_object_array_add(all, self(j));
+        json_object_array_add(all, ask_self(j));
     return all;
 }
 

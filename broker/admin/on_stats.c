@@ -2,12 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/admin/asks.h"
 #include "broker/admin/figures.h"
 #include "broker/admin/subject.h"
 #include "broker/admin/visits.h"
 #include "broker/topic/subscription.h"
 
-static void look(struct job *j, void (*at)(struct visit *v, struct topic *t))
+/* `owner`: the field that says which broker it was, or NULL. */
+static void look(struct job *j, void (*at)(struct visit *v, struct topic *t), const char *owner)
 {
     struct subject s;
 
@@ -16,6 +18,8 @@ static void look(struct job *j, void (*at)(struct visit *v, struct topic *t))
     if (!subject_refuses_whole(j, &s) && subject_is_mine(j, &s)) {
         struct visit *v = visit_new(j, &s.name, at);
         if (visit_go(j, v)) {
+            if (owner)
+                json_object_object_add(v->json, owner, ask_self(j));
             job_json_reply(j, json_object_get(v->json));
             visit_drop(v);
         }
@@ -37,12 +41,12 @@ static void at_internal(struct visit *v, struct topic *t)
 
 void on_stats(struct job *j)
 {
-    look(j, at_stats);
+    look(j, at_stats, "ownerBroker");
 }
 
 void on_internal_stats(struct job *j)
 {
-    look(j, at_internal);
+    look(j, at_internal, NULL);
 }
 
 /* ManagedLedgerInfo and its cursors, as pulsar-admin's `info-internal` shows them. */
@@ -68,7 +72,7 @@ static void at_info(struct visit *v, struct topic *t)
 
 void on_internal_info(struct job *j)
 {
-    look(j, at_info);
+    look(j, at_info, NULL);
 }
 
 static void at_last_id(struct visit *v, struct topic *t)
@@ -85,7 +89,7 @@ static void at_last_id(struct visit *v, struct topic *t)
 
 void on_last_message(struct job *j)
 {
-    look(j, at_last_id);
+    look(j, at_last_id, NULL);
 }
 
 static void at_backlog(struct visit *v, struct topic *t)
@@ -103,7 +107,7 @@ static void at_backlog(struct visit *v, struct topic *t)
 
 void on_backlog(struct job *j)
 {
-    look(j, at_backlog);
+    look(j, at_backlog, NULL);
 }
 
 /* ---- of all partitions ---- */
