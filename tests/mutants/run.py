@@ -82,7 +82,7 @@ class Bench:
             unit = self.link(str(folder / "unit"),
                              [sick, str(self.build / f"tests/unit/ledger/{core}_test.o"),
                               str(self.build / "libtests.a")], self.check)
-            by_sim = run([sim, "--seeds", str(self.args.seeds)])
+            by_sim = run([sim, "--brief", "--seeds", str(self.args.seeds)])
             by_unit = run([unit])
         how = [f"sim: {by_sim}"] if by_sim else []
         how += [f"unit: {by_unit}"] if by_unit else []

@@ -177,8 +177,35 @@ struct tally {
 
 struct actor;
 
+/* What a life can be lived without, when a short story is looked for: PLAIN(name, how). */
+#define PLAIN_LINES(PLAIN)                            \
+    PLAIN(crashes, k->crashes = 0)                    \
+    PLAIN(freezes, k->freezes = 0)                    \
+    PLAIN(cuts, k->cuts = 0)                          \
+    PLAIN(partitions, k->partitions = 0)              \
+    PLAIN(losses, k->lost = 0)                        \
+    PLAIN(refusals, k->refuse = 0)                    \
+    PLAIN(misreadings, k->misread = 0)                \
+    PLAIN(absences, k->meta_away = 0)                 \
+    PLAIN(doubts, k->meta_unsure = 0)                 \
+    PLAIN(past, k->past = 0)                          \
+    PLAIN(death, k->writer_dies = 0)                  \
+    PLAIN(distance, memset(k->far, 0, sizeof k->far)) \
+    PLAIN(loneliness, k->alone = 0)                   \
+    PLAIN(patience, k->delay_changes = false)         \
+    PLAIN(company, k->recover_at[2] = HEAL) /* one recoverer at first */
+
+enum plain {
+#define PLAIN_NAME(name, how) PLAIN_##name,
+    PLAIN_LINES(PLAIN_NAME)
+#undef PLAIN_NAME
+        PLAINS
+};
+
 struct sim {
     uint64_t seed;
+    unsigned without; /* a bit a PLAIN */
+    unsigned entries; /* at most; 0: as the seed has it */
     struct knobs knobs;
     unsigned now, order;
     bool loud;

@@ -169,6 +169,17 @@ static struct knobs knobs_of(struct sim *s)
     return k;
 }
 
+static void simplify(struct knobs *k, unsigned without, unsigned entries)
+{
+#define PLAIN_APPLY(name, how)        \
+    if (without & 1u << PLAIN_##name) \
+        how;
+    PLAIN_LINES(PLAIN_APPLY)
+#undef PLAIN_APPLY
+    if (entries && entries < k->total)
+        k->total = entries;
+}
+
 static void crash_event(struct sim *s, struct event *e)
 {
     bookie_crash(s, e->a);
@@ -225,6 +236,7 @@ static void begin(struct sim *s, uint64_t seed, bool loud)
     memset(s->bookie, 0, BOOKIES * sizeof *s->bookie);
     memset(s->cut_until, 0, sizeof s->cut_until);
     s->knobs = knobs_of(s);
+    simplify(&s->knobs, s->without, s->entries);
     plan(s, s->knobs.crashes, crash_event);
     plan(s, s->knobs.freezes, freeze_event);
     plan(s, s->knobs.cuts, cut_event);
