@@ -217,6 +217,14 @@ def slow_sync(o, root):
 
 # ---- many --------------------------------------------------------------------------------------
 
+def touch(system, o, topic):
+    """A message into each topic: from then on it has a ledger."""
+    producer = system.perf("produce", topic, "-t", o.topics, "-m", o.topics, "-r", "0", "-p", 64)
+    with ended(producer):
+        wait_line(producer, "ready", 600)
+        assert summary(producer, 600)["messages"] == o.topics
+
+
 def topics(o, root):
     """10,000 topics, each with a producer and a consumer, in entries of 100 x 1 KiB"""
     many_files()
@@ -224,6 +232,7 @@ def topics(o, root):
     many = ["-t", o.topics]
     with System(o.build, root) as system:
         made = new_topic("many")
+        touch(system, o, made)
         got = alternate(
             o, one=lambda: load(system, o, [*words, "-o", 64 * BATCH]),
             many=lambda: load(system, o, [*words, *many, "-o", BATCH], [*many, "-q", BATCH],
@@ -362,6 +371,9 @@ def idle(o, root):
         watch_from, at = peers.cpu(broker), time.monotonic()
         time.sleep(5)
         used = (peers.cpu(broker) - watch_from) / (time.monotonic() - at)
+        touch(system, o, made)
+        time.sleep(3)
+        written, bookie_written = rss(broker), rss(bookie)
     a_topic = (left - empty) / o.topics / 1024
     note("idle", broker=empty / MIB, bookie=bookie_empty / MIB, topic_kib=a_topic)
     yield told("broker", f"{empty / MIB:.1f} MiB", "<= 20 MiB", empty <= 20 * MIB)
@@ -370,7 +382,9 @@ def idle(o, root):
     yield told(f"a topic with a subscription ({o.topics} of them)", f"{a_topic:.1f} KiB", "<= 4 KiB",
                a_topic <= 4)
     yield told("the same with a consumer", f"{(attached - empty) / o.topics / 1024:.1f} KiB")
-    yield told("bookies hold for it", f"{(bookie_left - bookie_empty) / o.topics / 1024:.1f} KiB each")
+    yield told("the same, once it has a message", f"{(written - empty) / o.topics / 1024:.1f} KiB")
+    yield told("a bookie holds for it", f"{(bookie_left - bookie_empty) / o.topics / 1024:.1f} KiB, once it "
+               f"has a message {(bookie_written - bookie_empty) / o.topics / 1024:.1f} KiB")
     yield told("the broker works meanwhile", f"{used * 100:.1f} % of a core")
 
 
