@@ -1,5 +1,6 @@
 #include "metadata/records.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -294,6 +295,45 @@ START_TEST(partitions_come_back)
 }
 END_TEST
 
+/* ---- racks ---------------------------------------------------------------------------------- */
+
+static void note_place(void *ctx, const struct bookie_place *p)
+{
+    char *all = ctx;
+
+    snprintf(all + strlen(all), 200 - strlen(all), "%s %s %s\n", p->group, p->bookie, p->rack);
+}
+
+START_TEST(racks_are_read)
+{
+    static const struct {
+        const char *json, *places;
+    } all[] = {
+        {"{\"default\":{\"b1:3181\":{\"rack\":\"/r/"
+         "1\",\"hostname\":\"b1\"},\"b2:3181\":{\"rack\":null}},"
+         "\"gold\":{\"b3:3181\":{\"rack\":\"2\"}}}",
+         "default b1:3181 /r/1\ndefault b2:3181 \ngold b3:3181 2\n"},
+        {"{}", ""},
+        {"", ""},
+        {"{\"default\":[],\"x\":{\"b1\":7}}", ""},
+    };
+    static const char *const bad[] = {"[]", "7", "{", "{} x"};
+    char places[200];
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        places[0] = '\0';
+        ck_assert(bookie_racks_read(text(all[i].json), note_place, places) == ERR_OK);
+        ck_assert_str_eq(places, all[i].places);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        places[0] = '\0';
+        ck_assert_msg(bookie_racks_read(text(bad[i]), note_place, places) == ERR_MALFORMED, "%s",
+                      bad[i]);
+        ck_assert_str_eq(places, "");
+    }
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("records", (suite_case[]){SUITE_CASE(managed_ledgers_come_back),
@@ -310,5 +350,6 @@ int main(void)
                                                SUITE_CASE(cookie_text_is_bookkeepers),
                                                SUITE_CASE(other_cookies_are_read_or_refused),
                                                SUITE_CASE(partitions_come_back),
+                                               SUITE_CASE(racks_are_read),
                                                {0}});
 }
