@@ -237,13 +237,18 @@ void on_policy(struct job *j)
 struct setting {
     const char *field;
     json_object *value; /* NULL: none */
+    bool adds;          /* to what is there, as Pulsar's broker does with properties */
 };
 
 static enum err set_field(void *ctx, json_object *o)
 {
     const struct setting *s = ctx;
+    json_object *was = json_object_object_get(o, s->field);
 
-    if (s->value)
+    if (s->value && s->adds && json_object_is_type(was, json_type_object)) {
+        json_object_object_foreach(s->value, key, value)
+            json_object_object_add(was, key, json_object_get(value));
+    } else if (s->value)
         json_object_object_add(o, s->field, json_object_get(s->value));
     else
         json_object_object_del(o, s->field);
@@ -252,7 +257,7 @@ static enum err set_field(void *ctx, json_object *o)
 
 static void set(struct job *j, const struct policy *p, json_object *value)
 {
-    struct setting s = {.field = p->field, .value = value};
+    struct setting s = {p->field, value, p->check == check_properties};
     char key[META_KEY_MAX];
 
     if (!subject_namespace(j, j->path.at[0], j->path.at[1]))

@@ -9,11 +9,20 @@ static size_t segment_len(const char *s)
     return strcspn(s, "/");
 }
 
+/* Java's client writes the names of topics and subscriptions as forms do.  What is told to a
+ * namespace it does not. */
+static bool as_in_forms(const char *path)
+{
+    return strncmp(path, "/admin/v2/namespaces/", 21) != 0;
+}
+
 static bool capture(struct segments_of_path *out, const char *s, size_t len)
 {
     if (len == 0 || out->n == SEGMENTS_MAX)
         return false;
     char *encoded = mem_string_n(s, len);
+    for (char *c = encoded; out->forms && (c = strchr(c, '+'));)
+        *c = ' ';
     char *decoded = http_decode(encoded);
     mem_free(encoded);
     if (decoded)
@@ -48,7 +57,7 @@ static bool walk(const char *pattern, const char *path, struct segments_of_path 
 
 bool route_matches(const char *pattern, const char *path, struct segments_of_path *out)
 {
-    *out = (struct segments_of_path){0};
+    *out = (struct segments_of_path){.forms = as_in_forms(path)};
     if (walk(pattern, path, out))
         return true;
     route_segments_drop(out);

@@ -29,6 +29,7 @@ enum { SEGMENTS_MAX = 8 };
 /* The {} of the route's path, decoded; borrowed. */
 struct segments_of_path {
     unsigned n;
+    bool forms; /* a + is a space */
     char *at[SEGMENTS_MAX];
 };
 

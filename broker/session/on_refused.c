@@ -1,5 +1,6 @@
 /* What is known but not there yet: refused with a sentence, in the form that the asker's
  * client understands as the end of its request (clients.md 2). */
+#include "broker/session/checks.h"
 #include "broker/session/reply.h"
 #include "broker/session/rules.h"
 
@@ -19,6 +20,18 @@
         REPLY(base, TYPE_, member_, r);                                              \
         session_send(s_, &base);                                                     \
     } while (0)
+
+/* Bytes need none: the empty version.  Java's dead letter and retry producers ask for it. */
+static void tell_no_schema(struct session *s, uint64_t request)
+{
+    Pulsar__Proto__CommandGetOrCreateSchemaResponse r =
+        PULSAR__PROTO__COMMAND_GET_OR_CREATE_SCHEMA_RESPONSE__INIT;
+
+    r.request_id = request;
+    r.has_schema_version = true;
+    REPLY(base, GET_OR_CREATE_SCHEMA_RESPONSE, getorcreateschemaresponse, r);
+    session_send(s, &base);
+}
 
 static void refuse_transaction(struct session *s, const Pulsar__Proto__BaseCommand *c)
 {
@@ -68,9 +81,12 @@ enum err on_refused(struct session *s, const struct command *command)
                GET_SCHEMA_RESPONSE, getschemaresponse, error_code, error_message, SCHEMAS);
         break;
     case TYPE(GET_OR_CREATE_SCHEMA):
-        ANSWER(s, c->getorcreateschema->request_id, CommandGetOrCreateSchemaResponse,
-               COMMAND_GET_OR_CREATE_SCHEMA_RESPONSE, GET_OR_CREATE_SCHEMA_RESPONSE,
-               getorcreateschemaresponse, error_code, error_message, SCHEMAS);
+        if (checks_schema(c->getorcreateschema->schema))
+            ANSWER(s, c->getorcreateschema->request_id, CommandGetOrCreateSchemaResponse,
+                   COMMAND_GET_OR_CREATE_SCHEMA_RESPONSE, GET_OR_CREATE_SCHEMA_RESPONSE,
+                   getorcreateschemaresponse, error_code, error_message, SCHEMAS);
+        else
+            tell_no_schema(s, c->getorcreateschema->request_id);
         break;
     default:
         refuse_transaction(s, c);

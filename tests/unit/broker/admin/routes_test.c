@@ -26,6 +26,8 @@ static const struct {
     {"/{word}/{}", "/other/x", NULL},
     {"/{word}/{}", "/word", NULL},
     {"/a/{}", "/a/%zz", NULL},
+    {"/a/{}/{}", "/a/x+y/%2B+", "x y,+ "},
+    {"/admin/v2/namespaces/{}", "/admin/v2/namespaces/x+y", "x+y"},
     {"/a/{}", "/a/x%00y", NULL},
 };
 

@@ -237,6 +237,7 @@ START_TEST(what_is_not_there_yet_is_refused_in_its_own_form)
 
     begin();
     schema.name = TEXT("s");
+    schema.type = PULSAR__PROTO__SCHEMA__TYPE__Avro;
     REFUSED(GET_TOPICS_OF_NAMESPACE, gettopicsofnamespace, CommandGetTopicsOfNamespace,
             COMMAND_GET_TOPICS_OF_NAMESPACE, ERROR, c.namespace_ = TEXT("public/default"));
     REFUSED(GET_SCHEMA, getschema, CommandGetSchema, COMMAND_GET_SCHEMA, GET_SCHEMA_RESPONSE,
@@ -262,6 +263,27 @@ START_TEST(what_is_not_there_yet_is_refused_in_its_own_form)
     REFUSED(WATCH_TOPIC_LIST_CLOSE, watchtopiclistclose, CommandWatchTopicListClose,
             COMMAND_WATCH_TOPIC_LIST_CLOSE, ERROR, (void)0);
     raw_expect_nothing(r);
+    finish();
+}
+END_TEST
+
+START_TEST(bytes_need_no_schema)
+{
+    Pulsar__Proto__Schema schema = PULSAR__PROTO__SCHEMA__INIT;
+
+    begin();
+    RAW(base, GET_OR_CREATE_SCHEMA, getorcreateschema, CommandGetOrCreateSchema,
+        COMMAND_GET_OR_CREATE_SCHEMA, c);
+    schema.name = TEXT("");
+    c.request_id = 7;
+    c.topic = TEXT(TOPIC);
+    c.schema = &schema;
+    raw_put(r, &base);
+    const raw_command *answer = raw_expect(r, RAW_TYPE(GET_OR_CREATE_SCHEMA_RESPONSE));
+    ck_assert_uint_eq(answer->getorcreateschemaresponse->request_id, 7);
+    ck_assert(!answer->getorcreateschemaresponse->has_error_code);
+    ck_assert(answer->getorcreateschemaresponse->has_schema_version);
+    ck_assert_uint_eq(answer->getorcreateschemaresponse->schema_version.len, 0);
     finish();
 }
 END_TEST
@@ -362,6 +384,7 @@ int main(void)
                                     SUITE_CASE(who_reads_nothing_is_closed),
                                     SUITE_CASE(who_never_connects_is_closed),
                                     SUITE_CASE(what_is_not_there_yet_is_refused_in_its_own_form),
+                                    SUITE_CASE(bytes_need_no_schema),
                                     SUITE_CASE(a_broker_that_stops_tells_its_clients),
                                     SUITE_CASE(clients_that_come_and_go_leave_nothing),
                                     SUITE_CASE(a_port_in_use_stops_the_start),
