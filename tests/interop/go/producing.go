@@ -74,7 +74,7 @@ func compressed(w *world, kind pulsar.CompressionType) {
 	for _, disable := range []bool{true, false} {
 		topic := w.topic(fmt.Sprint(disable))
 		var wanted [][]byte
-		for i := range 200 {
+		for i := 1; i <= 200; i++ {
 			wanted = append(wanted, bytes.Repeat([]byte(fmt.Sprintf("%d and the same again ", i)), i*3))
 		}
 		sendAll(w.producer(topic, func(o *pulsar.ProducerOptions) {

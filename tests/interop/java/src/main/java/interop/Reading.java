@@ -105,7 +105,7 @@ final class Reading {
     }
 
     private static void lastMessageId(World w) throws Exception {
-        String topic = w.topic("t");
+        String topic = w.fullTopic("t");
         var consumer = w.consumer(topic).subscribe();
         var last = consumer.getLastMessageIds();
         Check.same(1, last.size(), "topics");
