@@ -112,6 +112,13 @@ void job_json_reply(struct job *j, json_object *o)
     json_object_put(o);
 }
 
+void job_bytes(struct job *j, struct slice bytes, json_object *headers)
+{
+    say(j, 200, "application/octet-stream", NULL);
+    j->bytes = bytes;
+    j->headers = headers;
+}
+
 void job_refuse(struct job *j, int status, const char *fmt, ...)
 {
     json_object *o = json_object_new_object();
@@ -212,8 +219,23 @@ void job_drop(struct job **jp)
     mem_free(j->found);
     mem_free(j->text);
     mem_free(j->location);
+    slice_drop(&j->bytes);
+    json_object_put(j->headers);
     sem_destroy(&j->taken);
     mem_free(j);
+}
+
+static struct view body_of(const struct job *j)
+{
+    return j->text ? view_of(j->text, strlen(j->text)) : slice_view(j->bytes);
+}
+
+static void add_headers(const struct job *j)
+{
+    if (!j->headers)
+        return;
+    json_object_object_foreach(j->headers, name, value)
+        http_add_header(j->request, name, json_object_get_string(value));
 }
 
 static void reply(struct task *t)
@@ -221,12 +243,13 @@ static void reply(struct task *t)
     struct job *j = container_of(t, struct job, task);
     struct admin *a = j->admin;
 
+    add_headers(j);
     if (j->location)
         http_add_header(j->request, "Location", j->location);
     if (j->begun)
         http_reply_end(j->request);
     else
-        http_reply(j->request, j->status, j->type, view_of(j->text, j->text ? strlen(j->text) : 0));
+        http_reply(j->request, j->status, j->type, body_of(j));
     job_drop(&j);
     admin_lets_go(a);
 }

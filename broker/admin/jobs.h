@@ -39,6 +39,8 @@ struct job {
     int status; /* of the answer; 0: none yet */
     const char *type;
     char *text, *location;
+    struct slice bytes;   /* instead of text */
+    json_object *headers; /* name: text; NULL: none */
 
     struct http_request *request; /* the loop's, as the rest; NULL: a part of another job */
     struct list_node node;
@@ -64,6 +66,8 @@ json_object *job_json(struct job *j);
 void job_done(struct job *j); /* 204 */
 void job_text(struct job *j, int status, const char *text);
 void job_json_reply(struct job *j, json_object *o); /* takes o; NULL: 204 */
+/* 200; takes the bytes, and the headers: name: text. */
+void job_bytes(struct job *j, struct slice bytes, json_object *headers);
 void job_refuse(struct job *j, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void job_fail(struct job *j, enum err err, const char *what); /* the status that fits err */

@@ -11,6 +11,7 @@ static void free_visit(struct errand *e)
 
     mem_free(v->subscription);
     mem_free(v->words);
+    slice_drop(&v->entry);
     json_object_put(v->json);
     pairs_drop(&v->properties);
     mem_free(v->name);

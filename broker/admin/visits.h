@@ -25,6 +25,7 @@ struct visit {
     json_object *json;        /* what at() found */
     struct pairs properties;  /* for at() */
     struct position position; /* to or from at() */
+    struct slice entry;       /* from at() */
     int64_t n;
     struct seek seek; /* where to */
     uint64_t *words;  /* the visit's: of the seek */

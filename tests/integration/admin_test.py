@@ -301,6 +301,42 @@ def positions_by_time(folder):
     server.stop()
 
 
+def one_message(folder):
+    server, http = started(folder)
+    t = "/persistent/public/default/t"
+    http.expect(204, "PUT", t + "/subscription/s", "earliest")
+    produce(server, "t", *[f"m{i}" for i in range(4)])
+
+    def got(path):
+        with urllib.request.urlopen(http.base + "/admin/v2" + t + path, timeout=30) as answer:
+            return answer.read().decode(), answer.headers
+    ledger = http.expect(200, "GET", t + "/internalStats")["ledgers"][0]["ledgerId"]
+    text, headers = got(f"/ledger/{ledger}/entry/2")
+    assert text == "m2" and headers["X-Pulsar-Message-ID"] == f"{ledger}:2"
+    assert headers["X-Pulsar-PROPERTY"] == "{}" and headers["X-Pulsar-producer-name"]
+    assert headers["X-Pulsar-publish-time"].endswith("Z") and headers["X-Pulsar-sequence-id"] == "2"
+    assert headers["X-Pulsar-Broker-Entry-METADATA-index"] == "2"
+    assert [got(f"/subscription/s/position/{n}")[0] for n in (1, 4)] == ["m0", "m3"]
+    http.expect(204, "POST", t + "/subscription/s/skip/2")
+    assert got("/subscription/s/position/1")[0] == "m2"
+    assert got("/examinemessage")[0] == "m3"
+    assert got("/examinemessage?initialPosition=latest&messagePosition=2")[0] == "m2"
+    assert got("/examinemessage?initialPosition=earliest&messagePosition=2")[0] == "m1"
+    assert got("/examinemessage?initialPosition=earliest&messagePosition=99")[0] == "m3"
+    for path in (f"/ledger/{ledger}/entry/4", f"/ledger/{ledger + 9}/entry/0", "/subscription/s/position/3",
+                 "/subscription/none/position/1"):
+        http.expect(404, "GET", t + path)
+    http.expect(400, "GET", t + "/ledger/x/entry/0")
+    http.expect(400, "GET", t + "/subscription/s/position/0")
+    http.expect(412, "GET", t + "/examinemessage?initialPosition=middle")
+    http.expect(204, "PUT", "/persistent/public/default/empty")
+    http.expect(412, "GET", "/persistent/public/default/empty/examinemessage", reason="total message is zero")
+    assert admin(server, "topics", "get-message-by-id", "t", "-l", str(ledger), "-e", "1") == "m1\n"
+    assert admin(server, "topics", "examine-messages", "t", "-i", "earliest", "-m", "3") == "m2\n"
+    assert admin(server, "topics", "examine-messages", "t") == "m3\n"
+    server.stop()
+
+
 def a_terminated_topic_stays_readable(folder):
     server, http = started(folder)
     t = "/persistent/public/default/t"
@@ -652,7 +688,7 @@ def each_broker_answers_for_all(folder):
 
 
 cases = lgm.Cases()
-for case in (clusters_and_tenants, namespaces_and_policies, topics_are_made_and_deleted, subscriptions_are_moved, positions_by_time,
+for case in (clusters_and_tenants, namespaces_and_policies, topics_are_made_and_deleted, subscriptions_are_moved, positions_by_time, one_message,
              a_terminated_topic_stays_readable, partitioned_topics, what_is_made_on_first_use,
              retention_has_its_effect, properties_of_subscriptions, the_systems_own_properties, limits_of_a_namespace,
              brokers_and_bookies, the_command_line, each_broker_answers_for_all):
