@@ -1,5 +1,6 @@
 #include "cli/verify.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +23,20 @@ static const char help[] =
     "         lgm verify produce my-topic --count 100000 --log /tmp/run.log\n"
     "         lgm verify consume my-topic --log /tmp/run.log\n";
 
+static bool names_fleeting(int argc, char **argv)
+{
+    static const char fleeting[] = "non-persistent://";
+
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], fleeting, strlen(fleeting)) == 0)
+            return true;
+    return false;
+}
+
 int command_verify(int argc, char **argv)
 {
+    if (names_fleeting(argc, argv))
+        return usage_error("verify", "a non-persistent topic promises nothing to be verified");
     if (argc > 1 && strcmp(argv[1], "produce") == 0)
         return verify_produce(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "consume") == 0)

@@ -11,6 +11,7 @@ enum namespace_topics {
     TOPICS_STORED = 1,
     TOPICS_LOADED = 2, /* of those that are not persistent: what this broker serves */
     TOPICS_PARTITIONED = 4,
+    TOPICS_FLEETING_PARTITIONED = 8, /* of those that are not persistent */
 };
 /* The names of a namespace's topics, in pieces, as a JSON array: however many there are, a page
  * of them is held.  `which`: kinds of them. */

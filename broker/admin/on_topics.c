@@ -10,21 +10,23 @@
 #include "common/mem.h"
 #include "metadata/records.h"
 
-static void list(struct job *j, bool partitioned)
+/* Of the domain that the path names. */
+static void list(struct job *j, unsigned persistent, unsigned fleeting)
 {
+    const bool stored = strcmp(j->path.at[0], "persistent") == 0;
+
     if (subject_namespace(j, j->path.at[1], j->path.at[2]))
-        namespace_list_topics(j, j->path.at[1], j->path.at[2],
-                              partitioned ? TOPICS_PARTITIONED : TOPICS_STORED);
+        namespace_list_topics(j, j->path.at[1], j->path.at[2], stored ? persistent : fleeting);
 }
 
 void on_topics(struct job *j)
 {
-    list(j, false);
+    list(j, TOPICS_STORED, TOPICS_LOADED);
 }
 
 void on_partitioned_topics(struct job *j)
 {
-    list(j, true);
+    list(j, TOPICS_PARTITIONED, TOPICS_FLEETING_PARTITIONED);
 }
 
 /* ---- making one ---- */

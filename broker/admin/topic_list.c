@@ -15,7 +15,7 @@ enum { PAGE = 500, LOADED_MAX = 64 * 1024 * 1024 };
 
 struct list {
     struct job *job;
-    const char *tenant, *ns;
+    const char *tenant, *ns, *domain;
     bool system;
     bool any, failed;
     struct text text;
@@ -40,7 +40,7 @@ static void add(struct list *l, const char *encoded)
 
     if (strchr(encoded, '/') || name_decode(encoded, &local))
         return; /* a topic's cursor, or nobody's */
-    char *full = mem_format("persistent://%s/%s/%s", l->tenant, l->ns, local);
+    char *full = mem_format("%s://%s/%s/%s", l->domain, l->tenant, l->ns, local);
     add_full(l, full);
     mem_free(full);
     mem_free(local);
@@ -141,11 +141,20 @@ static void add_loaded(struct list *l)
 
 /* ---- all that is asked for ---- */
 
-static void list_stored(struct list *l, bool partitioned)
+static enum err prefix_of(struct list *l, unsigned which, char into[META_KEY_MAX])
+{
+    l->domain = which & TOPICS_FLEETING_PARTITIONED ? "non-persistent" : "persistent";
+    if (which & TOPICS_FLEETING_PARTITIONED)
+        return path_fleeting_partitioned_topics(l->tenant, l->ns, into);
+    if (which & TOPICS_PARTITIONED)
+        return path_partitioned_topics(l->tenant, l->ns, into);
+    return path_topics(l->tenant, l->ns, into);
+}
+
+static void list_stored(struct list *l, unsigned which)
 {
     char prefix[META_KEY_MAX];
-    enum err err = partitioned ? path_partitioned_topics(l->tenant, l->ns, prefix)
-                               : path_topics(l->tenant, l->ns, prefix);
+    enum err err = prefix_of(l, which, prefix);
 
     if (err)
         job_fail(l->job, err, NULL);
@@ -161,8 +170,8 @@ void namespace_list_topics(struct job *j, const char *tenant, const char *ns, un
     text_add(&l.text, "[");
     if (which & TOPICS_LOADED) /* first: it may still be answered that this failed */
         add_loaded(&l);
-    if (which & (TOPICS_STORED | TOPICS_PARTITIONED) && !j->status)
-        list_stored(&l, which & TOPICS_PARTITIONED);
+    if (which & ~(unsigned)TOPICS_LOADED && !j->status)
+        list_stored(&l, which);
     text_add(&l.text, "]");
     if (!j->status || (j->begun && !l.failed))
         flush(&l);

@@ -319,13 +319,12 @@ struct delivery *delivery_grow(struct delivery *d, unsigned room)
     return mem_resize(d, sizeof(*d) + room * sizeof(d->item[0]));
 }
 
-void topic_consumer_gets(struct topic_consumer *c, const struct delivery_item *item,
-                         unsigned expected)
+void topic_consumer_gets(struct topic_consumer *c, const struct delivery_item *item, unsigned left)
 {
     unsigned room = c->building ? c->building->n : 0;
 
     if (!c->building)
-        c->building = delivery_new(expected < 16 ? expected : 16);
+        c->building = delivery_new(left < 16 ? left : 16);
     else if (room >= 16 && (room & (room - 1)) == 0)
         c->building = delivery_grow(c->building, 2 * room);
     c->building->item[c->building->n++] = *item;

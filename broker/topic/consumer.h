@@ -155,9 +155,8 @@ struct delivery *delivery_new(unsigned room);              /* gives; empty */
 struct delivery *delivery_grow(struct delivery *d, unsigned room);
 void delivery_item_drop(struct delivery_item *item);
 void delivery_drop(struct delivery **d); /* one that was not sent */
-/* One more of those to be delivered together; takes what it holds. */
-void topic_consumer_gets(struct topic_consumer *c, const struct delivery_item *item,
-                         unsigned expected);
+/* One more of those to be delivered together, of `left` at most; takes what it holds. */
+void topic_consumer_gets(struct topic_consumer *c, const struct delivery_item *item, unsigned left);
 /* Of one that is in. */
 void topic_consumer_report(const struct topic_consumer *c, struct consumer_report *out);
 void topic_consumer_deliver(struct topic_consumer *c, struct delivery *d);

@@ -2,6 +2,8 @@
  *
  * What a round brings a consumer leaves at its end, as one delivery.  There is nothing to read,
  * to wait for or to send again, so most of what other feeds do is nothing here. */
+#include <limits.h>
+
 #include "broker/broker.h"
 #include "broker/topic/explain.h"
 #include "broker/topic/feed.h"
@@ -50,7 +52,7 @@ void feed_pass(struct feed *f, const struct publish *m)
     }
     struct topic_consumer *c = consumer_of(to);
     struct delivery_item item = item_of(m);
-    topic_consumer_gets(c, &item, 1);
+    topic_consumer_gets(c, &item, UINT_MAX);
     c->building->charge += charge;
     c->due.run = send_gathered;
     topics_at_round_end(s->topic->topics, &c->due);

@@ -183,7 +183,7 @@ def topics_are_made_and_deleted(folder):
     produce(server, "t", "new")  # and it is a new one
     assert server.run("consume", "t", "-s", "s", "-p", "Earliest", "-n", "1").stdout == "new\n"
     http.expect(405, "GET", t + "/retention")
-    http.expect(405, "GET", "/non-persistent/public/default/t/stats")
+    http.expect(405, "GET", "/non-persistent/public/default/t/retention")
     server.stop()
 
 

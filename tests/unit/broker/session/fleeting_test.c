@@ -72,6 +72,30 @@ START_TEST(each_subscription_gets_it_at_once)
 }
 END_TEST
 
+/* All of them in one frame's time, so that they are delivered together. */
+START_TEST(many_at_once_come_in_order)
+{
+    enum { N = 300 };
+    char text[16];
+
+    begin();
+    raw_producer_ready(r, 1, T);
+    struct raw *k = consumer("s", N);
+    for (uint64_t i = 0; i < N; i++) {
+        snprintf(text, sizeof(text), "m%u", (unsigned)i);
+        raw_send(r, 1, i, text);
+    }
+    for (uint64_t i = 0; i < N; i++) {
+        snprintf(text, sizeof(text), "m%u", (unsigned)i);
+        raw_message(k, text);
+    }
+    for (uint64_t i = 0; i < N; i++)
+        receipt_at(i, 0);
+    raw_drop(&k);
+    finish();
+}
+END_TEST
+
 START_TEST(without_permits_it_is_dropped_and_counted)
 {
     begin();
@@ -247,6 +271,7 @@ int main(void)
 {
     return suite_run("fleeting", (suite_case[]){
                                      SUITE_CASE(each_subscription_gets_it_at_once),
+                                     SUITE_CASE(many_at_once_come_in_order),
                                      SUITE_CASE(without_permits_it_is_dropped_and_counted),
                                      SUITE_CASE(too_many_at_a_time_are_dropped_before),
                                      SUITE_CASE(an_absent_place_has_no_last_message),
