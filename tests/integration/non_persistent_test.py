@@ -238,8 +238,8 @@ def administered(folder):
     for path in ("terminate", "subscription/s/skip_all"):
         status, answer = http(port, "POST", f"{t}/{path}")
         assert status == 405 and "non-persistent" in answer, answer
-    why = server.run("admin", "topics", "explain", NS + "t").stdout
-    assert "not stored" in why, why
+    why = http(port, "GET", "/lgm/v1/non-persistent/public/default/t/explain")[1]
+    assert "not stored" in why["producers"]["sentence"], why
     assert http(port, "DELETE", f"{parts}-partition-0/subscription/s")[0] == 204
     assert http(port, "DELETE", f"{parts}-partition-0/subscription/s")[0] == 404
     assert http(port, "DELETE", f"{parts}/partitions")[0] == 204
