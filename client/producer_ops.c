@@ -72,22 +72,22 @@ static void fill_metadata(Pulsar__Proto__MessageMetadata *m, const struct op_sou
     m->event_time = s->event_time;
 }
 
-/* Compression that does not help is not used: the receiver would pay for nothing. */
-static struct slice squeeze(Pulsar__Proto__MessageMetadata *m, enum compression how,
-                            struct view plain)
+/* What to send of the plain bytes; `packed` is for the caller to drop and may stay empty.
+ * Compression that does not help is not used: the receiver would pay for nothing. */
+static struct view squeeze(Pulsar__Proto__MessageMetadata *m, enum compression how,
+                           struct view plain, struct slice *packed)
 {
-    struct slice packed;
-    if (how == COMPRESS_NONE || compress_with(how, plain, &packed))
-        return slice_copy(plain.base, plain.len);
-    if (packed.len >= plain.len) {
-        slice_drop(&packed);
-        return slice_copy(plain.base, plain.len);
+    if (how == COMPRESS_NONE || compress_with(how, plain, packed))
+        return plain;
+    if (packed->len >= plain.len) {
+        slice_drop(packed);
+        return plain;
     }
     m->has_compression = true;
     m->compression = (Pulsar__Proto__CompressionType)how;
     m->has_uncompressed_size = true;
     m->uncompressed_size = (uint32_t)plain.len;
-    return packed;
+    return slice_view(*packed);
 }
 
 static struct op *op_of_message(const struct op_source *from)
@@ -137,25 +137,41 @@ static size_t around_piece(const struct op_source *from, const Pulsar__Proto__Me
            strlen(from->producer_name) + UUID_AND_NUMBERS;
 }
 
+/* Without counting: most messages are far from any limit. */
+static bool surely_fits(const struct op_source *from, size_t payload, size_t max)
+{
+    enum { NUMBERS_MOST = 256 }; /* all that is neither a name nor a key */
+    size_t names = strlen(from->producer_name) + (from->send->key ? strlen(from->send->key) : 0);
+    return from->send->n_properties == 0 && payload + names + NUMBERS_MOST <= max;
+}
+
+static struct op **whole_or_pieces(const struct op_source *from, Pulsar__Proto__MessageMetadata *m,
+                                   struct view payload, size_t max, bool chunking, unsigned *n)
+{
+    *n = 1;
+    if (surely_fits(from, payload.len, max))
+        return single(from, m, payload);
+    size_t alone = pulsar__proto__message_metadata__get_packed_size(m) + BODY_FRONT + payload.len;
+    size_t around = around_piece(from, m);
+    if (alone <= max)
+        return single(from, m, payload);
+    if (!chunking || around >= max - max / PIECE_LEAST_PART)
+        return NULL;
+    *n = (unsigned)((payload.len + (max - around) - 1) / (max - around));
+    return pieces(from, m, payload, max - around, *n);
+}
+
 struct op **op_build(const struct op_source *from, size_t max, bool chunking, unsigned *n)
 {
     Pulsar__Proto__MessageMetadata m;
     struct pairs properties = pairs_of(from->send);
-    struct op **all = NULL;
+    struct slice packed = {0};
 
     fill_metadata(&m, from, &properties);
-    struct slice payload =
-        squeeze(&m, from->compression, view_of(from->send->payload, from->send->len));
-    size_t alone = pulsar__proto__message_metadata__get_packed_size(&m) + BODY_FRONT + payload.len;
-    size_t around = around_piece(from, &m);
-    if (alone <= max) {
-        *n = 1;
-        all = single(from, &m, slice_view(payload));
-    } else if (chunking && around < max - max / PIECE_LEAST_PART) {
-        *n = (unsigned)((payload.len + (max - around) - 1) / (max - around));
-        all = pieces(from, &m, slice_view(payload), max - around, *n);
-    }
-    slice_drop(&payload);
+    const struct view plain = view_of(from->send->payload, from->send->len);
+    const struct view payload = squeeze(&m, from->compression, plain, &packed);
+    struct op **all = whole_or_pieces(from, &m, payload, max, chunking, n);
+    slice_drop(&packed);
     pairs_drop(&properties);
     return all;
 }
@@ -226,11 +242,11 @@ struct op *batch_close(struct batch *b, const char *producer_name, enum compress
     m.has_num_messages_in_batch = m.has_highest_sequence_id = true;
     m.num_messages_in_batch = (int32_t)b->n;
     m.highest_sequence_id = op->highest;
-    struct slice payload = squeeze(&m, compression, view_of(b->base, b->len));
-    op->body = message_body(&m, slice_view(payload));
+    struct slice packed = {0};
+    op->body = message_body(&m, squeeze(&m, compression, view_of(b->base, b->len), &packed));
     op->sends = b->sends;
     op->n_sends = b->n;
-    slice_drop(&payload);
+    slice_drop(&packed);
     mem_free(b->key);
     b->key = NULL;
     b->sends = NULL;
