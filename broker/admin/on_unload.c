@@ -28,7 +28,7 @@ static void moved(struct ownership_move *m, enum err err)
     else if (err)
         http_reply_reason(w->request, 503, "%s", err_text(err));
     else
-        http_reply_text(w->request, 204, "");
+        http_reply(w->request, 204, NULL, (struct view){0}); /* Java reads a body that has a type */
     mem_free(w);
     admin_lets_go(a);
 }

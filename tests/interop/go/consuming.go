@@ -300,6 +300,7 @@ func unsubscribeForce(w *world) {
 	one, other := w.consumer(w.topic("t"), shared), consumerBy(w.anotherClient(options.url), w.topic("t"), shared)
 	sendAll(w.producer(w.topic("t")), numbered(0, 10))
 	drain([]pulsar.Consumer{one, other}, 10, true)
+	time.Sleep(500 * time.Millisecond) // the client groups acknowledgements, and may bring them late
 	check(one.Unsubscribe() != nil, "the other one is thrown out")
 	must(one.UnsubscribeForce())
 	// The other comes back by itself, to a new subscription: everything is there again.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -174,11 +175,12 @@ func tableView(w *world) {
 			Payload: []byte(fmt.Sprintf("value %d", i))})
 	}
 	sendMessages(producer, sent)
-	view, err := w.client.CreateTableView(pulsar.TableViewOptions{Topic: w.topic("t")})
+	view, err := w.client.CreateTableView(pulsar.TableViewOptions{Topic: w.topic("t"),
+		Schema: pulsar.NewStringSchema(nil), SchemaValueType: reflect.TypeOf("")})
 	must(err)
 	defer view.Close()
 	check(view.Size() == 10, "%d keys", view.Size())
-	value := func() string { return fmt.Sprintf("%s", view.Get("key-3")) }
+	value := func() string { return *view.Get("key-3").(*string) }
 	check(value() == "value 93", "key-3 is %s", value())
 	sendMessages(producer, []*pulsar.ProducerMessage{{Key: "key-3", Payload: []byte("newest")}})
 	soon("the view follows", func() bool { return value() == "newest" })
