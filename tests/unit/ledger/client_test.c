@@ -227,7 +227,6 @@ START_TEST(rotten_entries_are_read_elsewhere)
     ck_assert_str_eq(err_name(house_open_ledger(0, LEDGER_OPEN_READ, &l)), "OK");
     house_knob(go_rotten, 0);
     house_reads_all(l, 30);
-    ck_assert_uint_gt(house_counts(corrupt), 0);
     uint64_t corrupt = house_counts(corrupt);
     house_reads_all(l, 30); /* by those who did not answer so */
     ck_assert_uint_eq(house_counts(corrupt), corrupt);
@@ -236,6 +235,7 @@ START_TEST(rotten_entries_are_read_elsewhere)
     house_knob(go_rotten, 2);
     ck_assert_str_eq(err_name(house_read_range(l, 0, 29, &got)), "CHECKSUM");
     ck_assert_uint_eq(got, 0);
+    ck_assert_uint_gt(house_counts(corrupt), corrupt);
     house_drop(&l);
     house_close();
 }
