@@ -200,6 +200,7 @@ mutants: deps-test
 	@python3 tests/mutants/run.py --build $(BUILD) --jobs $(JOBS)
 
 interop: deps-test
+	-@$(call need,default-jdk-headless maven)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@python3 tests/interop/run.py --build $(BUILD)
 crash: deps-test
