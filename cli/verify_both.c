@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -17,7 +18,7 @@
 
 #define COUNT   "100000"
 #define TOPIC   "lgm-verify"
-#define LOOK_US 10000
+#define LOOK_NS 10000000
 enum { WORDS_MAX = 64, DIR_BYTES = 4096 };
 
 struct words {
@@ -30,6 +31,7 @@ struct both {
     char dir[DIR_BYTES], log[DIR_BYTES + 16], said[DIR_BYTES + 16]; /* by the producer */
     pid_t producer, consumer;
     int produced, consumed; /* exit codes */
+    unsigned asked;         /* to end */
     bool own_log, counted;
 };
 
@@ -116,6 +118,17 @@ static bool parse(struct both *b, int argc, char **argv)
 
 /* ---- two processes ---- */
 
+static sigset_t what_is_heard(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGCHLD);
+    return set;
+}
+
 /* Apart from the terminal's group: who is told to end, and when, is for the one who waits. */
 static pid_t start(struct words *w, int (*run)(int argc, char **argv), const char *errors)
 {
@@ -126,8 +139,8 @@ static pid_t start(struct words *w, int (*run)(int argc, char **argv), const cha
         return child;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     setpgid(0, 0);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    const sigset_t heard = what_is_heard();
+    sigprocmask(SIG_UNBLOCK, &heard, NULL);
     if (getppid() != parent || (errors && !freopen(errors, "w", stderr)))
         _exit(EXIT_FAILED);
     optind = 0; /* begins anew */
@@ -149,24 +162,24 @@ static bool ended(pid_t *child, int *code, int how)
     return true;
 }
 
-static volatile sig_atomic_t asked;
-
-static void on_signal(int number)
+/* Asked once, the producer ends early, and the consumer with its log; asked again, both at once. */
+static void pass_on(struct both *b)
 {
-    (void)number;
-    asked++;
-}
-
-/* The first time the producer ends early, and the consumer with its log; then both at once. */
-static void pass_on(const struct both *b, int *told)
-{
-    if (asked <= *told)
-        return;
-    *told = asked;
     if (b->producer > 0)
         kill(b->producer, SIGINT);
-    if (*told > 1 && b->consumer > 0)
+    if (b->asked++ > 0 && b->consumer > 0)
         kill(b->consumer, SIGKILL);
+}
+
+/* A while, or until a child ends or somebody asks for the end. */
+static void wait_a_while(struct both *b)
+{
+    const struct timespec while_ = {.tv_nsec = LOOK_NS};
+    const sigset_t set = what_is_heard();
+    const int heard = sigtimedwait(&set, NULL, &while_);
+
+    if (heard == SIGINT || heard == SIGTERM)
+        pass_on(b);
 }
 
 /* Its first acknowledgement: the subscription is made, and nobody is on it. */
@@ -186,21 +199,18 @@ static bool has_begun(const struct both *b)
 
 static void run_both(struct both *b)
 {
-    int told = 0;
     bool begun = false;
 
     b->producer = start(&b->produce, verify_produce, b->said);
     while (!ended(&b->producer, &b->produced, WNOHANG) && !(begun = has_begun(b))) {
-        pass_on(b, &told);
-        usleep(LOOK_US);
+        wait_a_while(b);
     }
     if (!begun && !has_begun(b))
         return;
     b->consumer = start(&b->consume, verify_consume, NULL);
     while (!ended(&b->consumer, &b->consumed, WNOHANG)) {
-        pass_on(b, &told);
+        wait_a_while(b);
         ended(&b->producer, &b->produced, WNOHANG);
-        usleep(LOOK_US);
     }
     if (b->producer > 0 && b->consumed != EXIT_DONE)
         kill(b->producer, SIGINT);
@@ -250,8 +260,8 @@ static int run(struct both *b)
         snprintf(b->log, sizeof(b->log), "%s/log", b->dir);
     add_option(&b->produce, "--log", b->log);
     add_option(&b->consume, "--log", b->log);
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
+    const sigset_t heard = what_is_heard();
+    sigprocmask(SIG_BLOCK, &heard, NULL);
     b->consumed = EXIT_FAILED;
     run_both(b);
     return judge(b);
