@@ -164,7 +164,7 @@ MUTANTS = [
     ("believes in its own close when another was first", "ledger/recoverer.c",
      "        done(r, ERR_OK, r->end, r->length);\n    } else if (err == ERR_BAD_VERSION || err == ERR_UNKNOWN_STATE) {\n"
      "        r->state = RECOVERER_LOOKING;\n        r->effects->look(r->ctx);\n"
-     "    } else {\n        give_up(r, err);\n    }\n}\n",
+     "    } else {\n        give_up(r, err == ERR_NOT_FOUND ? ERR_NO_LEDGER : err);\n    }\n}\n",
      "        done(r, ERR_OK, r->end, r->length);\n    } else {\n"
      "        done(r, ERR_OK, r->end, r->length);\n    }\n}\n"),
     ("gives up when the ledger was closed by another", "ledger/recoverer.c",
