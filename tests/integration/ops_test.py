@@ -329,7 +329,7 @@ def promises_that_are_not_given_stop_the_start(folder):
             ("lgm-bookie", ("journalSyncData=false", "journalWriteData=false", "tlsProviderFactoryClass=x",
                             "bookieAuthProviderFactoryClass=x", "enforceMinNumRacksPerWriteQuorum=true")),
             ("lgm-broker", ("bookkeeperTLSClientAuthentication=true", "encryptionRequireOnProducer=true",
-                            "bookkeeperClientEnforceMinNumRacksPerWriteQuorum=true",
+                            "strictBookieAffinityEnabled=true",
                             "managedLedgerDigestType=DUMMY"))):
         for pair in pairs:
             done = run(program, "--set", pair)
