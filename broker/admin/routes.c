@@ -9,8 +9,8 @@ static size_t segment_len(const char *s)
     return strcspn(s, "/");
 }
 
-/* Java's client writes the names of topics and subscriptions as forms do.  What is told to a
- * namespace it does not. */
+/* Pulsar's broker reads the names of topics and subscriptions as forms are read; what a namespace
+ * is told it does not. */
 static bool as_in_forms(const char *path)
 {
     return strncmp(path, "/admin/v2/namespaces/", 21) != 0;

@@ -348,11 +348,11 @@ final class Administration {
         Check.same(List.of(), topics.getSubscriptions(topic), "at first");
         topics.createSubscription(topic, "all", MessageId.earliest);
         topics.createSubscription(topic, "none", MessageId.latest);
-        topics.createSubscription(topic, "with properties", MessageId.earliest, false,
+        topics.createSubscription(topic, "with-properties", MessageId.earliest, false,
                 Map.of("a", "b"));
         Check.refused(PulsarAdminException.ConflictException.class,
                 () -> topics.createSubscription(topic, "all", MessageId.latest));
-        Check.same(Set.of("all", "none", "with properties"),
+        Check.same(Set.of("all", "none", "with-properties"),
                 Set.copyOf(topics.getSubscriptions(topic)), "subscriptions");
         Check.same(10L, backlog(w, topic, "all"), "backlog from the start");
         Check.same(0L, backlog(w, topic, "none"), "backlog from now on");
@@ -365,7 +365,7 @@ final class Administration {
         Check.refused(PulsarAdminException.NotFoundException.class,
                 () -> topics.deleteSubscription(topic, "all"));
         topics.deleteSubscription(topic, "none", true);
-        Check.same(List.of("with properties"), topics.getSubscriptions(topic), "in the end");
+        Check.same(List.of("with-properties"), topics.getSubscriptions(topic), "in the end");
     }
 
     private static void subscriptionProperties(World w) throws Exception {
