@@ -13,22 +13,27 @@ void entry_map_init(struct entry_map *m)
 }
 
 /* Neighbours lie in one line of the table, each at its own place, and lines anywhere: entries come
- * in order, and a run of thousands must not grow over another ledger's.  Where a place is taken
- * the next line's is tried, so that a line's neighbours stay together. */
+ * in order, and a run of thousands must not grow over another ledger's.  A line begins anywhere in
+ * itself: the first entries of many ledgers must not all want the same place.  Where a place is
+ * taken the next line's is tried, so that neighbours stay together. */
 static uint32_t hash_of(const struct entry_map *m, int64_t ledger, int64_t entry)
 {
     uint64_t state = m->seed ^ (uint64_t)ledger * 0x9e3779b97f4a7c15u ^ (uint64_t)entry / LINE;
-    return (uint32_t)rng_next(&state) * LINE + (uint32_t)((uint64_t)entry % LINE);
+    const uint64_t h = rng_next(&state);
+    return (uint32_t)h * LINE + (uint32_t)(((h >> 32) + (uint64_t)entry) % LINE);
 }
 
 /* Where the entry is in the table, or the empty place where it would be. */
 static uint32_t place_of(const struct entry_map *m, int64_t ledger, int64_t entry)
 {
-    uint32_t at = hash_of(m, ledger, entry) & m->mask;
-    for (uint32_t i; (i = m->table[at]) != 0; at = (at + LINE) & m->mask) {
+    uint32_t home = hash_of(m, ledger, entry) & m->mask, at = home;
+    for (uint32_t i; (i = m->table[at]) != 0;) {
         const struct entry_slot *s = &m->slots[i - 1];
         if (s->ledger == ledger && s->entry == entry)
             break;
+        at = (at + LINE) & m->mask;
+        if (at == home) /* that place is taken in every line */
+            home = at = (at + 1) & m->mask;
     }
     return at;
 }

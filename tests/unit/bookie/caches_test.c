@@ -37,6 +37,25 @@ START_TEST(a_map_finds_what_was_put)
 }
 END_TEST
 
+/* As after a start: each has its first entry, and all at the same place of their lines. */
+START_TEST(many_young_ledgers_find_room)
+{
+    enum { LEDGERS = 5000 };
+    struct entry_map m;
+    entry_map_init(&m);
+    for (int64_t i = 0; i < LEDGERS; i++)
+        entry_map_put(&m, i, 16, bytes_of((uint8_t)i, 8));
+    unsigned wrong = 0;
+    for (int64_t i = 0; i < LEDGERS; i++) {
+        const struct slice *s = entry_map_find(&m, i, 16);
+        wrong += !s || s->base[0] != (uint8_t)i;
+        wrong += entry_map_find(&m, i, 0) != NULL;
+    }
+    ck_assert_uint_eq(wrong, 0);
+    entry_map_end(&m);
+}
+END_TEST
+
 START_TEST(the_later_put_wins)
 {
     struct entry_map m;
@@ -112,6 +131,7 @@ END_TEST
 int main(void)
 {
     return suite_run("caches", (suite_case[]){SUITE_CASE(a_map_finds_what_was_put),
+                                              SUITE_CASE(many_young_ledgers_find_room),
                                               SUITE_CASE(the_later_put_wins),
                                               SUITE_CASE(the_active_half_hides_the_frozen_one),
                                               SUITE_CASE(a_small_entry_holds_on_to_little),
