@@ -54,6 +54,40 @@ enum err path_ledger_id(const char *key, int64_t *id)
     return ERR_OK;
 }
 
+enum err path_mark(int64_t id, char into[META_KEY_MAX])
+{
+    if (id < 0)
+        return ERR_INVALID_NAME;
+    const unsigned part[] = {(unsigned)(id >> 48) & 0xffff, (unsigned)(id >> 32) & 0xffff,
+                             (unsigned)(id >> 16) & 0xffff, (unsigned)id & 0xffff};
+    return print(into, PATH_UNDERREPLICATED "%04x/%04x/%04x/%04x/urL%010" PRId64, part[0], part[1],
+                 part[2], part[3], id);
+}
+
+enum err path_mark_lock(int64_t id, char into[META_KEY_MAX])
+{
+    if (id < 0)
+        return ERR_INVALID_NAME;
+    return print(into, PATH_MARK_LOCKS "urL%010" PRId64, id);
+}
+
+enum err path_mark_id(const char *key, int64_t *id)
+{
+    const char *name = strrchr(key, '/');
+    char again[META_KEY_MAX];
+
+    if (!name || strncmp(name, "/urL", 4) != 0 || parse_i64(name + 4, id))
+        return ERR_NOT_FOUND;
+    return path_mark(*id, again) || strcmp(key, again) != 0 ? ERR_NOT_FOUND : ERR_OK;
+}
+
+enum err path_leaving(const char *bookie_id, char into[META_KEY_MAX])
+{
+    if (!name_is_bookie(bookie_id))
+        return ERR_INVALID_NAME;
+    return print(into, PATH_LEAVING "%s", bookie_id);
+}
+
 enum err path_bookie(const char *bookie_id, bool read_only, char into[META_KEY_MAX])
 {
     if (!name_is_bookie(bookie_id))

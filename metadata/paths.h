@@ -20,7 +20,16 @@
 #define PATH_BOOKIES_READONLY "/ledgers/available/readonly/"
 #define PATH_COOKIES          "/ledgers/cookies/"
 #define PATH_BOOKIE_RACKS     "/bookies" /* one value for all: records.h, bookie_racks_read() */
-#define PATH_IDGEN_LONG       "/ledgers/idgen-long/"
+#define PATH_UNDERREPLICATED  "/ledgers/underreplication/ledgers/" /* a mark a ledger: path_mark() \
+                                                                    */
+#define PATH_MARK_LOCKS      "/ledgers/underreplication/locks/"
+#define PATH_MARKS_LAYOUT    "/ledgers/underreplication/LAYOUT"
+#define PATH_REPAIR_DISABLED "/ledgers/underreplication/disable" /* its existence says so */
+#define PATH_REPAIR_DELAY    "/ledgers/underreplication/lostBookieRecoveryDelay" /* seconds */
+#define PATH_SCRUBBED        "/ledgers/underreplication/checkallledgersctime"
+#define PATH_AUDITOR         "/ledgers/underreplication/leader" /* held by the auditor */
+#define PATH_LEAVING         "/lgm/leaving/" /* <bookie id>: it is being emptied for good */
+#define PATH_IDGEN_LONG      "/ledgers/idgen-long/"
 /* Its numbers are whole ledger ids: it starts at our bucket << 32 (ids.h); in a store that
  * nobody initialized, at 0. */
 #define PATH_LEDGER_COUNTER   "/lgm/counters/ledger-id"
@@ -49,6 +58,11 @@ void topic_name_drop(struct topic_name *n);
 MUST_CHECK enum err path_ledger(int64_t id, char into[META_KEY_MAX]);
 /* Back from a key under /ledgers: ERR_NOT_FOUND for one that is no ledger. */
 MUST_CHECK enum err path_ledger_id(const char *key, int64_t *id);
+/* The mark of a ledger that lacks copies, and the lock of who repairs it (bookkeeper.md C.7). */
+MUST_CHECK enum err path_mark(int64_t id, char into[META_KEY_MAX]);
+MUST_CHECK enum err path_mark_lock(int64_t id, char into[META_KEY_MAX]);
+MUST_CHECK enum err path_mark_id(const char *key, int64_t *id); /* ERR_NOT_FOUND: no mark's key */
+MUST_CHECK enum err path_leaving(const char *bookie_id, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_bookie(const char *bookie_id, bool read_only, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_cookie(const char *bookie_id, char into[META_KEY_MAX]);
 /* /managed-ledgers/<t>/<ns>/<domain>/<encoded local>; and below it the encoded cursor. */

@@ -9,6 +9,7 @@
 #ifndef METADATA_RECORDS_H
 #define METADATA_RECORDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/buf.h"
@@ -49,6 +50,19 @@ struct bookie_place {
 MUST_CHECK enum err bookie_racks_read(struct view value,
                                       void (*each)(void *ctx, const struct bookie_place *p),
                                       void *ctx);
+
+/* UnderreplicatedLedgerFormat as text: a ledger lacks the copies that these bookies had. */
+struct mark_record {
+    unsigned n;
+    char **replicas;
+    int64_t ctime_ms; /* -1: not said */
+};
+MUST_CHECK enum err mark_record_read(struct view value, struct mark_record *out); /* gives */
+struct slice mark_record_write(const struct mark_record *r);
+bool mark_record_has(const struct mark_record *r, const char *bookie_id);
+void mark_record_add(struct mark_record *r, const char *bookie_id); /* one that is not in it */
+void mark_record_drop(struct mark_record *r);
+struct slice lock_record_write(const char *bookie_id); /* LockDataFormat as text */
 
 /* Cookie: "5\n" and CookieFormat as text, with an incarnation of ours in an unknown-to-others
  * way that BookKeeper's text parser ignores: a trailing comment line "# incarnation: <hex>". */
