@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <event2/event.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -41,8 +42,10 @@ struct loop {
     struct round_end *ends, **last_end;
     struct list_node guests;
     struct loop_reading reading;
-    pthread_mutex_t lock; /* of the inbox */
+    pthread_mutex_t lock; /* of the next two */
     struct tasks inbox;
+    bool asleep;        /* whoever posts must wake it: a busy loop looks by itself */
+    atomic_uint wakers; /* that are at it */
 };
 
 static _Thread_local struct loop *here;
@@ -216,8 +219,19 @@ struct loop *loop_new(const char *name)
 static void take_inbox(struct loop *l)
 {
     pthread_mutex_lock(&l->lock);
+    l->asleep = false;
     tasks_append(&l->local, &l->inbox);
     pthread_mutex_unlock(&l->lock);
+}
+
+/* False when something has come meanwhile.  From here on whoever posts must wake it. */
+static bool fall_asleep(struct loop *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->asleep = !l->inbox.first;
+    const bool asleep = l->asleep;
+    pthread_mutex_unlock(&l->lock);
+    return asleep;
 }
 
 static void run_generation(struct loop *l)
@@ -284,7 +298,7 @@ static void arm_timer(struct loop *l)
 static void run_round(struct loop *l)
 {
     int how = EVLOOP_ONCE;
-    if (has_more_to_do(l))
+    if (has_more_to_do(l) || !fall_asleep(l))
         how |= EVLOOP_NONBLOCK;
     else
         arm_timer(l);
@@ -389,6 +403,8 @@ void loop_drop(struct loop **lp)
     run_what_waits(l);
     send_guests_away(l);
     run_what_waits(l);
+    while (atomic_load_explicit(&l->wakers, memory_order_acquire) > 0)
+        sched_yield();
     slab_drop(&l->reading.slab);
     event_free(l->wake_event);
     event_free(l->timer_event);
@@ -410,11 +426,17 @@ void loop_post(struct loop *l, struct task *t)
         return;
     }
     pthread_mutex_lock(&l->lock);
-    const bool was_empty = !l->inbox.first;
+    const bool sleeps = l->asleep;
+    if (sleeps) {
+        l->asleep = false;
+        atomic_fetch_add_explicit(&l->wakers, 1, memory_order_relaxed);
+    }
     tasks_push(&l->inbox, t);
-    if (was_empty)
-        wake(l);
     pthread_mutex_unlock(&l->lock);
+    if (!sleeps)
+        return;
+    wake(l); /* outside, or it would wake only to wait for the lock; loop_drop() waits for us */
+    atomic_fetch_sub_explicit(&l->wakers, 1, memory_order_release);
 }
 
 struct call {
