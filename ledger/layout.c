@@ -222,6 +222,23 @@ struct slice layout_changed(const struct layout *l, struct bookies *bookies,
     return write_with(l, bookies, &r, next, 1);
 }
 
+struct slice layout_moved(const struct layout *l, struct bookies *bookies, unsigned fragment,
+                          unsigned slot, uint32_t to)
+{
+    struct fragment f = l->fragments[fragment];
+    struct page page;
+    record r = *l->record;
+
+    f.bookie[slot] = to;
+    fill_page(&page, bookies, l->facts.quorum, &f);
+    r.segment = mem_alloc(r.n_segment * sizeof(segment *));
+    memcpy((void *)r.segment, (void *)l->record->segment, r.n_segment * sizeof(segment *));
+    r.segment[fragment] = &page.segment;
+    struct slice value = ledger_record_write(&r);
+    mem_free((void *)r.segment);
+    return value;
+}
+
 struct slice layout_closed(const struct layout *l, struct bookies *bookies, entry_id last,
                            int64_t length, const struct fragment *changed, unsigned n)
 {

@@ -34,6 +34,9 @@ bool layout_has_token(const struct layout *l, int64_t token);
 /* The value with `next` as the last fragment, in place of one with the same first entry; gives. */
 struct slice layout_changed(const struct layout *l, struct bookies *bookies,
                             const struct fragment *next);
+/* The value with another bookie at a slot of a fragment; gives. */
+struct slice layout_moved(const struct layout *l, struct bookies *bookies, unsigned fragment,
+                          unsigned slot, uint32_t to);
 struct slice layout_marked(const struct layout *l); /* the value, IN_RECOVERY; gives */
 /* The value, CLOSED, with fragments that a recovery changed; gives. */
 struct slice layout_closed(const struct layout *l, struct bookies *bookies, entry_id last,

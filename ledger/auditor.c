@@ -1,0 +1,119 @@
+#include "ledger/auditor.h"
+
+#include "common/mem.h"
+
+void auditor_init(struct auditor *a, uint64_t delay_us, uint64_t period_us, uint64_t retry_us,
+                  uint64_t now)
+{
+    *a = (struct auditor){.delay_us = delay_us,
+                          .period_us = period_us,
+                          .retry_us = retry_us,
+                          .next_period = period_us ? now + period_us : AUDITOR_NEVER};
+}
+
+void auditor_drop(struct auditor *a)
+{
+    mem_free(a->at);
+    *a = (struct auditor){0};
+}
+
+static void grow(struct auditor *a, uint32_t n)
+{
+    if (n <= a->n)
+        return;
+    a->at = mem_resize(a->at, n * sizeof *a->at);
+    for (uint32_t i = a->n; i < n; i++)
+        a->at[i] = (struct auditor_bookie){0};
+    a->n = n;
+}
+
+void auditor_saw(struct auditor *a, uint32_t bookie, bool here, bool leaving, uint64_t now)
+{
+    grow(a, bookie + 1);
+    struct auditor_bookie *k = &a->at[bookie];
+    bool news = !k->known || k->here != here || k->leaving != leaving;
+
+    if (!news)
+        return;
+    if (!here && (!k->known || k->here))
+        k->lost_at = now;
+    k->known = true;
+    k->here = here;
+    k->leaving = leaving;
+    k->audited = k->auditing = false;
+    k->look_at = now;
+}
+
+void auditor_pause(struct auditor *a, bool paused)
+{
+    a->paused = paused;
+}
+
+static bool waits(const struct auditor_bookie *k)
+{
+    return k->known && (!k->here || k->leaving) && !k->audited;
+}
+
+static uint64_t first_due(const struct auditor *a, uint64_t now)
+{
+    uint64_t due = a->next_period;
+    unsigned lost = 0;
+
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct auditor_bookie *k = &a->at[i];
+        uint64_t at = k->leaving ? k->look_at : k->lost_at + a->delay_us;
+        if (!waits(k))
+            continue;
+        due = at < due ? at : due;
+        lost += !k->here;
+    }
+    return lost > 1 ? now : due;
+}
+
+uint64_t auditor_due(const struct auditor *a, uint64_t now)
+{
+    if (a->running || a->paused)
+        return AUDITOR_NEVER;
+    uint64_t due = first_due(a, now);
+    return due < a->not_before ? a->not_before : due;
+}
+
+void auditor_began(struct auditor *a, uint64_t now)
+{
+    bool all = now >= a->next_period;
+    unsigned lost = 0;
+
+    for (uint32_t i = 0; i < a->n; i++)
+        lost += waits(&a->at[i]) && !a->at[i].here;
+    for (uint32_t i = 0; i < a->n; i++) {
+        struct auditor_bookie *k = &a->at[i];
+        bool over = lost > 1 || now >= k->lost_at + a->delay_us;
+        k->auditing = k->known && (k->leaving || (!k->here && (over || k->audited)));
+        k->found = false;
+    }
+    a->running = true;
+    if (all)
+        a->next_period = now + a->period_us;
+}
+
+bool auditor_is_after(struct auditor *a, uint32_t bookie)
+{
+    if (bookie >= a->n || !a->at[bookie].auditing)
+        return false;
+    a->at[bookie].found = true;
+    return true;
+}
+
+void auditor_ended(struct auditor *a, bool all_marked, uint64_t now)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        struct auditor_bookie *k = &a->at[i];
+        if (k->auditing && all_marked) {
+            k->audited = !k->leaving || !k->found;
+            k->look_at = now + a->retry_us;
+        }
+        k->auditing = false;
+    }
+    a->running = false;
+    a->not_before = all_marked ? 0 : now + a->retry_us;
+}
