@@ -44,6 +44,14 @@ static enum err set_int(const struct config_key *k, void *conf, const char *valu
     return ERR_OK;
 }
 
+static enum err set_port(const struct config_key *k, void *conf, const char *value)
+{
+    if (*value)
+        return set_int(k, conf, value);
+    *(int64_t *)member(k, conf) = CONFIG_NO_PORT;
+    return ERR_OK;
+}
+
 static enum err set_double(const struct config_key *k, void *conf, const char *value)
 {
     double v;
@@ -63,12 +71,15 @@ static const char *or_preset(const struct config_key *k, const char *value)
 /* ERR_MALFORMED: not of its type; ERR_TOO_BIG: outside its range. */
 static enum err set_member(const struct config_key *k, void *conf, const char *value)
 {
-    value = or_preset(k, value);
+    if (k->type != CONFIG_PORT)
+        value = or_preset(k, value);
     switch (k->type) {
     case CONFIG_BOOL:
         return parse_bool(value, member(k, conf));
     case CONFIG_INT:
         return set_int(k, conf, value);
+    case CONFIG_PORT:
+        return set_port(k, conf, value);
     case CONFIG_DOUBLE:
         return set_double(k, conf, value);
     case CONFIG_STRING:
@@ -82,6 +93,7 @@ static const char *type_name(const struct config_key *k)
 {
     static const char *const names[] = {[CONFIG_BOOL] = "true or false",
                                         [CONFIG_INT] = "a whole number",
+                                        [CONFIG_PORT] = "a port",
                                         [CONFIG_DOUBLE] = "a number",
                                         [CONFIG_STRING] = "a text"};
     return names[k->type];
@@ -92,6 +104,8 @@ static char *range_of(const struct config_key *k)
 {
     if (k->type == CONFIG_INT)
         return mem_format("%.0f..%.0f", k->min, k->max);
+    if (k->type == CONFIG_PORT)
+        return mem_format("%.0f..%.0f, or empty: none", k->min, k->max);
     if (k->type == CONFIG_DOUBLE)
         return mem_format("%g..%g", k->min, k->max);
     return mem_string(type_name(k));

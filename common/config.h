@@ -13,7 +13,7 @@
  *   REFUSED  it promises security, durability or placement that is not given: no start
  * A key in no table is a warning with the nearest name.  An impossible value is
  * ERR_BAD_CONFIG and a log event with file, line, key and reason.  An empty value means the
- * default, since stock files leave much empty.
+ * default, since stock files leave much empty; of a PORT it means none: CONFIG_NO_PORT.
  *
  * Memory: strings set by a load are owned by the config struct's tables: config_drop().
  */
@@ -26,10 +26,11 @@
 
 #include "common/err.h"
 
-enum config_type { CONFIG_BOOL, CONFIG_INT, CONFIG_DOUBLE, CONFIG_STRING };
+enum config_type { CONFIG_BOOL, CONFIG_INT, CONFIG_PORT, CONFIG_DOUBLE, CONFIG_STRING };
+enum { CONFIG_NO_PORT = -1 };
 enum config_class { CONFIG_LIVE, CONFIG_RESTART, CONFIG_IGNORED, CONFIG_ABSENT, CONFIG_REFUSED };
 
-/* INT members are int64_t, DOUBLE double, BOOL bool, STRING const char *. */
+/* INT and PORT members are int64_t, DOUBLE double, BOOL bool, STRING const char *. */
 struct config_key {
     const char *name; /* upstream's */
     enum config_type type;

@@ -82,10 +82,8 @@ static void on_request(struct evhttp_request *req, void *arg)
 
 static struct bufferevent *secure_one(struct event_base *base, struct http_server *s)
 {
-    SSL *ssl = SSL_new(s->tls->context);
-    assert(ssl);
-    struct bufferevent *b = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
-                                                           BEV_OPT_CLOSE_ON_FREE);
+    struct bufferevent *b = bufferevent_openssl_socket_new(
+        base, -1, tls_ssl(s->tls), BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
     assert(b);
     bufferevent_openssl_set_allow_dirty_shutdown(b, 1);
     return b;
@@ -256,6 +254,11 @@ const char *http_query(const struct http_request *r, const char *key)
 const char *http_header(const struct http_request *r, const char *name)
 {
     return r->req ? evhttp_find_header(evhttp_request_get_input_headers(r->req), name) : NULL;
+}
+
+bool http_came_by_tls(const struct http_request *r)
+{
+    return r->req && r->server->tls;
 }
 
 struct view http_body(const struct http_request *r)

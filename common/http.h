@@ -42,6 +42,7 @@ const char *http_target(const struct http_request *r); /* path and query as sent
 const char *http_query(const struct http_request *r, const char *key);   /* decoded, or NULL */
 const char *http_header(const struct http_request *r, const char *name); /* or NULL */
 struct view http_body(const struct http_request *r);
+bool http_came_by_tls(const struct http_request *r);
 char *http_decode(const char *segment); /* gives: percent-decoding of one path segment */
 
 void http_reply(struct http_request *r, int status, const char *content_type, struct view body);

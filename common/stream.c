@@ -40,8 +40,7 @@ static void set_name(SSL *ssl, const char *name)
 
 void stream_secure(struct stream *s, const struct tls *tls, const char *name, bool dialled)
 {
-    s->ssl = SSL_new(tls->context);
-    assert(s->ssl);
+    s->ssl = tls_ssl(tls);
     SSL_set_fd(s->ssl, s->fd);
     if (!dialled) {
         SSL_set_accept_state(s->ssl);

@@ -1,9 +1,11 @@
 #include "common/tls.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/mem.h"
@@ -18,17 +20,42 @@ const char *tls_last_error(char *into, size_t len)
     return into;
 }
 
+/* ---- reasons -------------------------------------------------------------------------------- */
+
+static enum err refused_for(const char *what, const char *file, const char *reason)
+{
+    log_event(LOG_ERROR, "tls.refused", F_STR("what", what), F_STR("file", file),
+              F_STR("reason", reason));
+    return ERR_BAD_CONFIG;
+}
+
 static enum err refused(const char *what, const char *file)
 {
     char reason[160];
-    log_event(LOG_ERROR, "tls.refused", F_STR("what", what), F_STR("file", file),
-              F_STR("reason", tls_last_error(reason, sizeof reason)));
-    return ERR_BAD_CONFIG;
+    return refused_for(what, file, tls_last_error(reason, sizeof reason));
+}
+
+/* In words that say more than OpenSSL's. */
+static enum err can_be_read(const char *what, const char *file)
+{
+    return access(file, R_OK) == 0 ? ERR_OK : refused_for(what, file, strerror(errno));
+}
+
+/* ---- what is in the files -------------------------------------------------------------------- */
+
+/* Else it would ask the terminal. */
+static int no_password(char *into, int size, int writes, void *ctx)
+{
+    (void)into, (void)size, (void)writes, (void)ctx;
+    return 0;
 }
 
 static enum err use_certificate(SSL_CTX *ctx, const struct tls_conf *conf)
 {
     const char *key = conf->key_file ? conf->key_file : conf->cert_file;
+    TRY(can_be_read("certificate", conf->cert_file));
+    TRY(can_be_read("key", key));
+    SSL_CTX_set_default_passwd_cb(ctx, no_password);
     if (SSL_CTX_use_certificate_chain_file(ctx, conf->cert_file) != 1)
         return refused("certificate", conf->cert_file);
     if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
@@ -38,12 +65,23 @@ static enum err use_certificate(SSL_CTX *ctx, const struct tls_conf *conf)
     return ERR_OK;
 }
 
+static enum err check_dates(SSL_CTX *ctx, const char *file)
+{
+    const X509 *x = SSL_CTX_get0_certificate(ctx);
+    if (X509_cmp_current_time(X509_get0_notAfter(x)) < 0)
+        return refused_for("certificate", file, "it has expired");
+    if (X509_cmp_current_time(X509_get0_notBefore(x)) > 0)
+        return refused_for("certificate", file, "it is not valid yet");
+    return ERR_OK;
+}
+
 static enum err use_trust(SSL_CTX *ctx, const struct tls_conf *conf)
 {
     if (!conf->trust_file) {
         SSL_CTX_set_default_verify_paths(ctx);
         return ERR_OK;
     }
+    TRY(can_be_read("trusted certificates", conf->trust_file));
     if (SSL_CTX_load_verify_locations(ctx, conf->trust_file, NULL) != 1)
         return refused("trusted certificates", conf->trust_file);
     return ERR_OK;
@@ -58,20 +96,10 @@ static void set_up(SSL_CTX *ctx)
                               SSL_MODE_RELEASE_BUFFERS);
 }
 
-static struct tls *tls_new(const SSL_METHOD *method, const struct tls_conf *conf)
+static enum err use_choices(SSL_CTX *ctx, const struct tls_conf *conf)
 {
-    struct tls *t = mem_new(struct tls);
-    t->context = SSL_CTX_new(method);
-    assert(t->context);
-    set_up(t->context);
-    if (conf->alpn) {
-        const size_t len = strlen(conf->alpn);
-        assert(len > 0);
-        assert(len < sizeof t->alpn);
-        t->alpn[0] = (unsigned char)len;
-        memcpy(t->alpn + 1, conf->alpn, len);
-    }
-    return t;
+    TRY(tls_choose_protocols(ctx, conf->protocols ? conf->protocols : ""));
+    return tls_choose_ciphers(ctx, conf->ciphers ? conf->ciphers : "");
 }
 
 /* A client that offers protocols must offer ours; one that offers none is let in. */
@@ -89,57 +117,170 @@ static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-static enum err make_server(struct tls *t, const struct tls_conf *conf)
+/* A client must know who signs what it may show. */
+static void name_signers(SSL_CTX *ctx, const struct tls_conf *conf)
+{
+    if (conf->trust_file)
+        SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(conf->trust_file));
+}
+
+static enum err make_server(struct tls *t, SSL_CTX *ctx)
 {
     static const unsigned char session_context[] = "lgm";
+    const struct tls_conf *conf = &t->conf;
     if (!conf->cert_file)
-        return refused("certificate", "(none given)");
-    TRY(use_certificate(t->context, conf));
-    TRY(use_trust(t->context, conf));
-    SSL_CTX_set_session_id_context(t->context, session_context, sizeof session_context - 1);
-    if (conf->require_peer_cert)
-        SSL_CTX_set_verify(t->context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+        return refused_for("certificate", "(none given)", "a server needs one");
+    TRY(use_certificate(ctx, conf));
+    TRY(check_dates(ctx, conf->cert_file));
+    TRY(use_trust(ctx, conf));
+    SSL_CTX_set_session_id_context(ctx, session_context, sizeof session_context - 1);
+    if (conf->require_peer_cert || conf->asks_peer_cert) {
+        name_signers(ctx, conf);
+        SSL_CTX_set_verify(
+            ctx, SSL_VERIFY_PEER | (conf->require_peer_cert ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+            NULL);
+    }
     if (conf->alpn)
-        SSL_CTX_set_alpn_select_cb(t->context, choose_alpn, t);
+        SSL_CTX_set_alpn_select_cb(ctx, choose_alpn, t);
     return ERR_OK;
 }
 
-static enum err make_client(struct tls *t, const struct tls_conf *conf)
+static enum err make_client(struct tls *t, SSL_CTX *ctx)
 {
+    const struct tls_conf *conf = &t->conf;
     if (conf->cert_file)
-        TRY(use_certificate(t->context, conf));
-    TRY(use_trust(t->context, conf));
+        TRY(use_certificate(ctx, conf));
+    TRY(use_trust(ctx, conf));
     t->verifies_names = !conf->insecure;
-    SSL_CTX_set_verify(t->context, conf->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(ctx, conf->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
     if (conf->alpn)
-        SSL_CTX_set_alpn_protos(t->context, t->alpn, 1u + t->alpn[0]);
+        SSL_CTX_set_alpn_protos(ctx, t->alpn, 1u + t->alpn[0]);
     return ERR_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void look(const struct tls *t, struct stat seen[TLS_FILES])
+{
+    const char *const files[TLS_FILES] = {t->conf.cert_file, t->conf.key_file, t->conf.trust_file};
+    for (unsigned i = 0; i < TLS_FILES; i++)
+        if (!files[i] || stat(files[i], &seen[i]) != 0)
+            seen[i] = (struct stat){0};
+}
+
+static bool same(const struct stat a[TLS_FILES], const struct stat b[TLS_FILES])
+{
+    for (unsigned i = 0; i < TLS_FILES; i++)
+        if (a[i].st_ino != b[i].st_ino || a[i].st_size != b[i].st_size ||
+            a[i].st_mtim.tv_sec != b[i].st_mtim.tv_sec ||
+            a[i].st_mtim.tv_nsec != b[i].st_mtim.tv_nsec)
+            return false;
+    return true;
+}
+
+static void use(struct tls *t, SSL_CTX *ctx)
+{
+    pthread_mutex_lock(&t->lock);
+    SSL_CTX *old = t->context;
+    t->context = ctx;
+    pthread_mutex_unlock(&t->lock);
+    SSL_CTX_free(old); /* its connections hold it, too */
+}
+
+/* Looked at before they are read: what changes meanwhile is another file the next time. */
+static enum err load(struct tls *t)
+{
+    struct stat seen[TLS_FILES];
+    SSL_CTX *ctx = SSL_CTX_new(t->is_server ? TLS_server_method() : TLS_client_method());
+    assert(ctx);
+    look(t, seen);
+    set_up(ctx);
+    enum err err = use_choices(ctx, &t->conf);
+    if (!err)
+        err = t->is_server ? make_server(t, ctx) : make_client(t, ctx);
+    if (err) {
+        SSL_CTX_free(ctx);
+        return err;
+    }
+    memcpy(t->seen, seen, sizeof seen);
+    use(t, ctx);
+    return ERR_OK;
+}
+
+static char *copy(const char *text)
+{
+    return text ? mem_string(text) : NULL;
+}
+
+static enum err tls_new(struct tls **out, const struct tls_conf *conf, bool is_server)
+{
+    struct tls *t = mem_new(struct tls);
+    pthread_mutex_init(&t->lock, NULL);
+    t->is_server = is_server;
+    t->conf = *conf;
+    t->conf.cert_file = copy(conf->cert_file);
+    t->conf.key_file = copy(conf->key_file);
+    t->conf.trust_file = copy(conf->trust_file);
+    t->conf.protocols = copy(conf->protocols);
+    t->conf.ciphers = copy(conf->ciphers);
+    t->conf.alpn = copy(conf->alpn);
+    if (conf->alpn) {
+        const size_t len = strlen(conf->alpn);
+        assert(len > 0);
+        assert(len < sizeof t->alpn);
+        t->alpn[0] = (unsigned char)len;
+        memcpy(t->alpn + 1, conf->alpn, len);
+    }
+    const enum err e = load(t);
+    if (e)
+        tls_drop(&t);
+    *out = t;
+    return e;
 }
 
 enum err tls_server(struct tls **out, const struct tls_conf *conf)
 {
-    struct tls *t = tls_new(TLS_server_method(), conf);
-    const enum err e = make_server(t, conf);
-    if (e)
-        tls_drop(&t);
-    *out = t;
-    return e;
+    return tls_new(out, conf, true);
 }
 
 enum err tls_client(struct tls **out, const struct tls_conf *conf)
 {
-    struct tls *t = tls_new(TLS_client_method(), conf);
-    const enum err e = make_client(t, conf);
-    if (e)
-        tls_drop(&t);
-    *out = t;
-    return e;
+    return tls_new(out, conf, false);
 }
 
-void tls_drop(struct tls **t)
+enum err tls_renew(struct tls *t, bool *renewed)
 {
-    if (*t)
-        SSL_CTX_free((*t)->context);
-    mem_free(*t);
-    *t = NULL;
+    struct stat now[TLS_FILES];
+    *renewed = false;
+    look(t, now);
+    if (same(now, t->seen))
+        return ERR_OK;
+    TRY(load(t));
+    *renewed = true;
+    return ERR_OK;
+}
+
+SSL *tls_ssl(const struct tls *t)
+{
+    struct tls *shared = (struct tls *)(uintptr_t)t;
+    pthread_mutex_lock(&shared->lock);
+    SSL *ssl = SSL_new(t->context);
+    pthread_mutex_unlock(&shared->lock);
+    assert(ssl);
+    return ssl;
+}
+
+void tls_drop(struct tls **tp)
+{
+    struct tls *t = *tp;
+    *tp = NULL;
+    if (!t)
+        return;
+    SSL_CTX_free(t->context);
+    pthread_mutex_destroy(&t->lock);
+    const char *const texts[] = {t->conf.cert_file, t->conf.key_file, t->conf.trust_file,
+                                 t->conf.protocols, t->conf.ciphers,  t->conf.alpn};
+    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++)
+        mem_free((char *)(uintptr_t)texts[i]);
+    mem_free(t);
 }

@@ -49,7 +49,7 @@ static char *web_of(struct job *j, const char *id)
     struct broker_record r = {0};
 
     if (!ask_get(j, key, &value, NULL) && !broker_record_read(slice_view(value), &r)) {
-        web = mem_string(r.web);
+        web = mem_string(*r.web ? r.web : r.web_tls);
         broker_record_drop(&r);
     }
     slice_drop(&value);
@@ -93,6 +93,11 @@ void on_leader(struct job *j)
 
 /* ---- settings ---- */
 
+static bool is_none(const struct config_key *k, const char *at)
+{
+    return k->type == CONFIG_PORT && *(const int64_t *)(const void *)at == CONFIG_NO_PORT;
+}
+
 static json_object *value_of(const struct config_key *k, const void *conf)
 {
     const char *at = (const char *)conf + k->offset;
@@ -101,9 +106,10 @@ static json_object *value_of(const struct config_key *k, const void *conf)
     switch (k->type) {
     case CONFIG_BOOL:
         return json_object_new_string(*(const bool *)(const void *)at ? "true" : "false");
+    case CONFIG_PORT:
     case CONFIG_INT:
         snprintf(text, sizeof(text), "%lld", (long long)*(const int64_t *)(const void *)at);
-        return json_object_new_string(text);
+        return json_object_new_string(is_none(k, at) ? "" : text);
     case CONFIG_DOUBLE:
         snprintf(text, sizeof(text), "%g", *(const double *)(const void *)at);
         return json_object_new_string(text);
