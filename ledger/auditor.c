@@ -5,10 +5,8 @@
 void auditor_init(struct auditor *a, uint64_t delay_us, uint64_t period_us, uint64_t retry_us,
                   uint64_t now)
 {
-    *a = (struct auditor){.delay_us = delay_us,
-                          .period_us = period_us,
-                          .retry_us = retry_us,
-                          .next_period = period_us ? now + period_us : AUDITOR_NEVER};
+    *a = (struct auditor){
+        .delay_us = delay_us, .period_us = period_us, .retry_us = retry_us, .next_period = now};
 }
 
 void auditor_drop(struct auditor *a)
@@ -93,7 +91,7 @@ void auditor_began(struct auditor *a, uint64_t now)
     }
     a->running = true;
     if (all)
-        a->next_period = now + a->period_us;
+        a->next_period = a->period_us ? now + a->period_us : AUDITOR_NEVER;
 }
 
 bool auditor_is_after(struct auditor *a, uint32_t bookie)

@@ -34,6 +34,7 @@ struct auditor {
     uint64_t next_period, not_before;
 };
 
+/* The first audit is due at once: an auditor does not know what its predecessor saw. */
 void auditor_init(struct auditor *a, uint64_t delay_us, uint64_t period_us, uint64_t retry_us,
                   uint64_t now);
 void auditor_drop(struct auditor *a);

@@ -90,3 +90,31 @@ struct slice lock_record_write(const char *bookie_id)
     mem_free(text);
     return s;
 }
+
+enum err time_record_read(struct view value, int64_t *ms)
+{
+    uint64_t bits = 0;
+
+    if (value.len < 2 || value.base[0] != 1 << 3)
+        return ERR_MALFORMED;
+    for (size_t i = 1; i < value.len && i <= 10; i++) {
+        bits |= (uint64_t)(value.base[i] & 0x7f) << 7 * (i - 1);
+        if (!(value.base[i] & 0x80)) {
+            *ms = (int64_t)bits;
+            return *ms < 0 ? ERR_MALFORMED : ERR_OK;
+        }
+    }
+    return ERR_MALFORMED;
+}
+
+struct slice time_record_write(int64_t ms)
+{
+    uint8_t bytes[12] = {1 << 3};
+    size_t n = 1;
+    uint64_t bits = (uint64_t)ms;
+
+    do
+        bytes[n++] = (uint8_t)((bits & 0x7f) | (bits > 0x7f ? 0x80 : 0));
+    while (bits >>= 7);
+    return slice_copy(bytes, n);
+}

@@ -62,6 +62,9 @@ struct slice mark_record_write(const struct mark_record *r);
 bool mark_record_has(const struct mark_record *r, const char *bookie_id);
 void mark_record_add(struct mark_record *r, const char *bookie_id); /* one that is not in it */
 void mark_record_drop(struct mark_record *r);
+/* CheckAllLedgersFormat: when all ledgers were looked through last, in ms since 1970. */
+MUST_CHECK enum err time_record_read(struct view value, int64_t *ms);
+struct slice time_record_write(int64_t ms);
 struct slice lock_record_write(const char *bookie_id); /* LockDataFormat as text */
 
 /* Cookie: "5\n" and CookieFormat as text, with an incarnation of ours in an unknown-to-others
