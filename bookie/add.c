@@ -39,10 +39,13 @@ static enum err admit(struct request *r)
     if (l->row.fenced && !is_recovery)
         return ERR_FENCED;
     TRY(storage_put(s, l, r->head.entry, r->lac, slice_share(r->body)));
+    if (!list_empty(&l->watching))
+        polls_wake(l);
     if (is_recovery) /* it may replace what a read has brought in */
         storage_forget_read(s, r->head.ledger, r->head.entry);
     r->write = (struct journal_write){
         .kind = RECORD_ADD,
+        .is_early = r->v3 && r->v3->head.is_deferred,
         .head = view_of(r->head.key, MASTER_KEY_SIZE),
         .body = slice_share(r->body),
         .home = r->from->loop,

@@ -15,7 +15,7 @@
 #include "metadata/metadata.h"
 #include "metadata/paths.h"
 
-enum { MIB = 1024 * 1024, READ_AHEAD = 256 * 1024 };
+enum { MIB = 1024 * 1024, READ_AHEAD = 256 * 1024, BATCHES_MAX = 32 * MIB };
 
 struct bookie {
     const struct bookie_conf *conf;
@@ -260,6 +260,11 @@ static void space_changed(void *ctx, bool writable, bool reserve)
     tell_writable(b);
 }
 
+static enum err space(void *ctx, uint64_t *free_bytes, uint64_t *total)
+{
+    return bookie_space(ctx, free_bytes, total);
+}
+
 static void open_handlers(struct bookie *b)
 {
     const struct bookie_conf *c = b->conf;
@@ -273,6 +278,10 @@ static void open_handlers(struct bookie *b)
         .throttle_us = (uint64_t)c->throttle_ms * 1000,
         .slow_us = (uint64_t)c->slow_sync_ms * 1000,
         .pending_reads = (unsigned)c->max_pending_reads,
+        .batch_max = (uint64_t)c->batch_read_max,
+        .batches_max = BATCHES_MAX,
+        .space = space,
+        .space_ctx = b,
     };
     b->handlers = handlers_open(&conf);
     b->has_space = b->has_reserve = true;

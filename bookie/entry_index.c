@@ -179,6 +179,35 @@ enum err entry_index_row(struct entry_index *ix, int64_t ledger, struct ledger_r
     return err;
 }
 
+/* Blocks are visited in the order of their keys, which is that of their ids. */
+enum err entry_index_each(struct entry_index *ix, int64_t ledger,
+                          enum err (*each)(void *ctx, int64_t entry), void *ctx)
+{
+    uint8_t key[BLOCK_KEY];
+    struct index_block b;
+    char *why = NULL;
+    enum err err = ERR_OK;
+    rocksdb_iterator_t *it = rocksdb_create_iterator(ix->db, ix->read);
+    block_key(key, ledger, 0);
+    rocksdb_iter_seek(it, (const char *)key, sizeof key);
+    for (; !err && rocksdb_iter_valid(it); rocksdb_iter_next(it)) {
+        size_t len, value_len;
+        const char *at = rocksdb_iter_key(it, &len);
+        if (len != BLOCK_KEY || memcmp(at, key, 9) != 0)
+            break;
+        const int64_t base = (int64_t)(get_u64((const uint8_t *)at + 9) * INDEX_BLOCK);
+        const char *value = rocksdb_iter_value(it, &value_len);
+        err = index_block_read(view_of(value, value_len), &b);
+        for (unsigned i = 0; !err && i < INDEX_BLOCK; i++)
+            if (index_block_has(&b, i))
+                err = each(ctx, base + (int64_t)i);
+    }
+    rocksdb_iter_get_error(it, &why);
+    rocksdb_iter_destroy(it);
+    const enum err read = failed("iterate", why);
+    return err ? err : read;
+}
+
 /* ---- a batch -------------------------------------------------------------------------------- */
 
 static void close_block(struct entry_index *ix)
@@ -218,11 +247,10 @@ enum err entry_index_put(struct entry_index *ix, int64_t ledger, int64_t entry,
 
 void entry_index_put_row(struct entry_index *ix, const struct ledger_row *row)
 {
-    uint8_t key[ROW_KEY], bytes[LEDGER_ROW_SIZE];
+    uint8_t key[ROW_KEY], bytes[LEDGER_ROW_MAX];
     row_key(key, row->id);
-    ledger_row_write(row, bytes);
-    rocksdb_writebatch_put(ix->batch, (const char *)key, sizeof key, (const char *)bytes,
-                           sizeof bytes);
+    const size_t len = ledger_row_write(row, bytes);
+    rocksdb_writebatch_put(ix->batch, (const char *)key, sizeof key, (const char *)bytes, len);
 }
 
 enum err entry_index_commit(struct entry_index *ix)

@@ -29,6 +29,10 @@ MUST_CHECK enum err entry_index_find(struct entry_index *ix, int64_t ledger, int
 MUST_CHECK enum err entry_index_row(struct entry_index *ix, int64_t ledger,
                                     struct ledger_row *out); /* ERR_NO_LEDGER */
 
+/* Every entry of a ledger that is here, in order; stops at the first error of each(). */
+MUST_CHECK enum err entry_index_each(struct entry_index *ix, int64_t ledger,
+                                     enum err (*each)(void *ctx, int64_t entry), void *ctx);
+
 /* A batch: entries in order of (ledger, entry), rows anywhere; then commit, or discard. */
 MUST_CHECK enum err entry_index_put(struct entry_index *ix, int64_t ledger, int64_t entry,
                                     const struct entry_place *at);

@@ -20,6 +20,8 @@ static void recorded(struct journal_write *w, enum err err)
     struct ledger *l = container_of(w, struct request, write)->ledger;
     l->fence = err ? LEDGER_OPEN : LEDGER_FENCED;
     release(l, err ? ERR_IO : ERR_OK);
+    if (!list_empty(&l->watching))
+        polls_wake(l);
 }
 
 static void record(struct request *r)

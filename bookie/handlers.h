@@ -28,7 +28,11 @@ struct handlers_conf {
     uint64_t park_bytes;    /* adds that may wait for room in the write cache, a loop */
     uint64_t throttle_us;   /* ... and for how long */
     uint64_t slow_us;       /* a wait longer than this is logged; 0: none is */
-    unsigned pending_reads; /* a loop */
+    unsigned pending_reads; /* a loop; as many long polls */
+    uint64_t batch_max;     /* bytes of one batch read's answer */
+    uint64_t batches_max;   /* bytes that the unfinished ones of a loop hold; the rest is cut off */
+    enum err (*space)(void *ctx, uint64_t *free_bytes, uint64_t *total); /* any loop */
+    void *space_ctx;
 };
 
 struct handlers *handlers_open(const struct handlers_conf *conf); /* gives */

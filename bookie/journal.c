@@ -171,11 +171,15 @@ static bool take_group(struct journal *j, struct writes *group, uint64_t *bytes)
 }
 
 /* Lays the group out in memory and lets the bodies go. */
-static size_t lay_out(struct journal *j, struct journal_write *w)
+static size_t lay_out(struct journal *j, struct journal_write *w, bool *has_early)
 {
     size_t len = 0;
+    *has_early = false;
     struct journal_record r = {.file = j->current.id, .group = j->sequence};
     for (; w; w = w->next) {
+        *has_early |= w->is_early;
+        if (w->kind == JOURNAL_MARKER)
+            continue;
         r.kind = w->kind;
         r.sequence = j->sequence++;
         len += journal_record_write(j->group + len, &r, w->head, slice_view(w->body));
@@ -220,13 +224,34 @@ static void tell_if_slow(struct journal *j, uint64_t write_us, uint64_t sync_us,
               F_I64("queued_bytes", metric_get(&j->stats.queued_bytes)));
 }
 
-static enum err write_group(struct journal *j, struct journal_write *w)
+/* Those of the group who do not wait for the sync; the others stay in it, in their order. */
+static void finish_early(struct journal *j, struct writes *group)
 {
+    struct writes early, others;
+    writes_init(&early);
+    writes_init(&others);
+    for (struct journal_write *w = group->first, *next; w; w = next) {
+        next = w->next;
+        writes_put(w->is_early ? &early : &others, w);
+    }
+    *group = others;
+    if (!others.first)
+        group->end = &group->first;
+    finish(j, early.first, ERR_OK);
+}
+
+static enum err write_group(struct journal *j, struct writes *group)
+{
+    bool has_early;
     const struct disk_ops *ops = j->current.file->disk->ops;
-    const size_t len = lay_out(j, w);
+    const size_t len = lay_out(j, group->first, &has_early);
+    if (len == 0) /* markers, and what is before them is synced */
+        return ERR_OK;
     const uint64_t began = loop_clock();
     TRY(ops->write(j->current.file, j->current.at, &(struct iovec){j->group, len}, 1));
     const uint64_t written = loop_clock();
+    if (has_early)
+        finish_early(j, group);
     TRY(ops->sync(j->current.file));
     const uint64_t synced = loop_clock();
     histogram_note(&j->stats.sync_us, synced - began);
@@ -254,7 +279,7 @@ static void *journal_main(void *arg)
             continue;
         }
         if (!err)
-            err = write_group(j, group.first);
+            err = write_group(j, &group);
         if (err) {
             /* Whether the bytes are on the disk is not known and never will be. */
             drop_bodies(group.first);

@@ -50,8 +50,12 @@ struct journal_conf {
     void *ctx;
 };
 
+/* A kind that is not written: it is done when everything appended before it has been synced. */
+enum { JOURNAL_MARKER = 0 };
+
 struct journal_write {
     uint8_t kind;
+    bool is_early;    /* done() when it is written, and not yet synced */
     struct view head; /* borrowed until done() */
     struct slice body;
     struct loop *home;

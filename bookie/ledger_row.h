@@ -1,8 +1,8 @@
 /* ledger_row.h - what a bookie knows of a ledger, as it is kept in the index.
  *
- *   u8 format | u8 flags (1: fenced) | 20 bytes master key | i64 last entry | i64 LAC | ...
+ *   u8 format | u8 flags | 20 bytes master key | i64 last entry | i64 LAC | [explicit LAC]
  *
- * A reader ignores what follows the fields that it knows.
+ * Flags: 1 fenced; 2 an explicit LAC follows, as it was written: u8 length, bytes.
  */
 #ifndef BOOKIE_LEDGER_ROW_H
 #define BOOKIE_LEDGER_ROW_H
@@ -12,19 +12,24 @@
 
 #include "common/buf.h"
 #include "common/err.h"
-#include "proto/entry.h"
+#include "proto/bookie_v3.h"
 
-enum { LEDGER_ROW_SIZE = 2 + MASTER_KEY_SIZE + 16 };
+enum {
+    LEDGER_ROW_SIZE = 2 + MASTER_KEY_SIZE + 16, /* without an explicit LAC */
+    LEDGER_ROW_MAX = LEDGER_ROW_SIZE + 1 + EXPLICIT_LAC_MAX
+};
 
 struct ledger_row {
     int64_t id;
     uint8_t key[MASTER_KEY_SIZE];
     bool fenced;
     int64_t last; /* highest entry id stored here; -1: none */
-    int64_t lac;  /* highest last-add-confirmed seen in an entry; -1: none */
+    int64_t lac;  /* highest last-add-confirmed seen; -1: none */
+    uint8_t explicit_len;
+    uint8_t explicit_lac[EXPLICIT_LAC_MAX];
 };
 
-void ledger_row_write(const struct ledger_row *r, uint8_t into[LEDGER_ROW_SIZE]);
+size_t ledger_row_write(const struct ledger_row *r, uint8_t into[LEDGER_ROW_MAX]);
 MUST_CHECK enum err ledger_row_read(int64_t id, struct view bytes, struct ledger_row *out);
 
 #endif

@@ -49,7 +49,7 @@ static void grow(struct ledgers *t)
 static bool may_go(const struct ledgers *t, struct ledger *l)
 {
     return l->changed_in <= t->durable && !l->is_reading && list_empty(&l->waiting) &&
-           list_empty(&l->reading) && l->fence != LEDGER_FENCING;
+           list_empty(&l->reading) && list_empty(&l->watching) && l->fence != LEDGER_FENCING;
 }
 
 static void evict(struct ledgers *t, struct ledger *l)
@@ -83,6 +83,7 @@ static struct ledger *add(struct ledgers *t, const struct ledger_row *row)
     l->fence = row->fenced ? LEDGER_FENCED : LEDGER_OPEN;
     list_init(&l->waiting);
     list_init(&l->reading);
+    list_init(&l->watching);
     list_init(&l->dirty);
     if (t->n > t->mask)
         grow(t);

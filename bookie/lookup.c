@@ -2,19 +2,38 @@
 
 static void read_next(struct station *st, struct ledger *l);
 
+/* Of a batch that goes on it is the one that is missing. */
 static int64_t wanted(const struct request *r)
 {
+    if (r->batch)
+        return r->head.entry + (int64_t)r->batch->n;
     return r->head.entry == -1 ? r->ledger->row.last : r->head.entry;
+}
+
+static void found(struct request *r, struct slice entry)
+{
+    if (r->batch)
+        batch_take(r, entry);
+    else
+        request_finish_with(r, entry);
+}
+
+static void missed(struct request *r, enum err err)
+{
+    if (r->batch)
+        batch_end(r, err);
+    else
+        request_finish(r, err);
 }
 
 static bool answer_from_memory(struct request *r)
 {
-    const struct slice *found =
+    const struct slice *entry =
         storage_look(r->at->handlers->conf.storage, r->head.ledger, wanted(r));
-    if (!found)
+    if (!entry)
         return false;
     metric_add(&r->at->handlers->conf.metrics->read_cache_hits, 1);
-    request_finish_with(r, slice_share(*found));
+    found(r, slice_share(*entry));
     return true;
 }
 
@@ -41,9 +60,9 @@ static void was_read(struct read_job *job)
     st->pending_reads--;
     metric_add(&st->handlers->conf.metrics->pending_reads, -1);
     if (!job->err)
-        request_finish_with(r, keep_window(r));
+        found(r, keep_window(r));
     else /* what is damaged is not known; only the index may say that there is no such entry */
-        request_finish(r, job->err == ERR_NO_ENTRY ? ERR_NO_ENTRY : ERR_IO);
+        missed(r, job->err == ERR_NO_ENTRY ? ERR_NO_ENTRY : ERR_IO);
     read_next(st, l);
 }
 
@@ -65,7 +84,7 @@ static void read_next(struct station *st, struct ledger *l)
             return;
         struct request *r = list_entry(n, struct request, waiting);
         if (st->is_closed) {
-            request_finish(r, ERR_CLOSED);
+            missed(r, ERR_CLOSED);
         } else if (!answer_from_memory(r)) {
             submit(r);
             continue;
@@ -75,15 +94,15 @@ static void read_next(struct station *st, struct ledger *l)
     }
 }
 
-static void read_from_disk(struct request *r)
+void lookup_on_disk(struct request *r)
 {
     struct station *st = r->at;
     if (st->is_closed) {
-        request_finish(r, ERR_CLOSED);
+        missed(r, ERR_CLOSED);
         return;
     }
     if (st->pending_reads >= st->handlers->conf.pending_reads) {
-        request_finish(r, ERR_BUSY);
+        missed(r, ERR_BUSY);
         return;
     }
     st->pending_reads++;
@@ -96,13 +115,17 @@ static void read_from_disk(struct request *r)
 
 void lookup_in(struct request *r)
 {
+    if (r->head.op == BOOKIE_BATCH_READ) {
+        batch_go_on(r);
+        return;
+    }
     const int64_t entry = wanted(r);
     if (r->head.entry < -1)
         request_finish(r, ERR_MALFORMED);
     else if (entry < 0 || entry > r->ledger->row.last)
         request_finish(r, ERR_NO_ENTRY);
     else if (!answer_from_memory(r))
-        read_from_disk(r);
+        lookup_on_disk(r);
 }
 
 void lookup_begin(struct request *r)

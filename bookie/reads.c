@@ -74,8 +74,73 @@ static void job_done(struct task *t)
     job->done(job);
 }
 
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+struct listing {
+    const struct list_job *job;
+    unsigned at; /* of job->more */
+    struct entry_list list;
+};
+
+/* What is both in the index and among the others is told once. */
+static enum err list_one(void *ctx, int64_t entry)
+{
+    struct listing *g = ctx;
+    const struct list_job *job = g->job;
+    for (; g->at < job->n && job->more[g->at] <= entry; g->at++)
+        if (job->more[g->at] != entry && (g->at == 0 || job->more[g->at] != job->more[g->at - 1]))
+            entry_list_add(&g->list, job->more[g->at]);
+    entry_list_add(&g->list, entry);
+    return g->list.err;
+}
+
+static void list_rest(struct listing *g)
+{
+    const struct list_job *job = g->job;
+    for (; g->at < job->n; g->at++)
+        if (g->at == 0 || job->more[g->at] != job->more[g->at - 1])
+            entry_list_add(&g->list, job->more[g->at]);
+}
+
+static void list_done(struct task *t)
+{
+    struct read_job *read = container_of(t, struct read_job, task);
+    struct list_job *job = container_of(read, struct list_job, read);
+    job->done(job);
+}
+
+static void run_list(struct reads *r, struct list_job *job)
+{
+    struct listing g = {.job = job, .list = ENTRY_LIST_EMPTY};
+    job->err = entry_index_each(r->index, job->ledger, list_one, &g);
+    if (job->err) {
+        entry_list_drop(&g.list);
+    } else {
+        list_rest(&g);
+        job->err = entry_list_end(&g.list, &job->out);
+    }
+    pthread_mutex_lock(&r->lock);
+    r->windows--; /* it held none */
+    pthread_mutex_unlock(&r->lock);
+    pthread_cond_signal(&r->woken);
+    job->read.task.run = list_done;
+    loop_post(job->home, &job->read.task);
+}
+
+void reads_list(struct reads *r, struct list_job *job)
+{
+    job->read = (struct read_job){.lists = true};
+    reads_submit(r, &job->read);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
 static void run_job(struct reads *r, struct read_job *job)
 {
+    if (job->lists) {
+        run_list(r, container_of(job, struct list_job, read));
+        return;
+    }
     job->window = mem_new(struct read_window);
     job->err = read_window(r, job, job->window);
     if (job->err)

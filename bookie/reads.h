@@ -15,6 +15,7 @@
 #include "bookie/entry_index.h"
 #include "bookie/entry_log.h"
 #include "common/loop.h"
+#include "proto/entry_list.h"
 
 enum { READ_WINDOWS = 64 };
 
@@ -39,14 +40,28 @@ struct read_job {
     void (*done)(struct read_job *job);
     enum err err;               /* ERR_NO_ENTRY; ERR_CHECKSUM and ERR_IO: not known */
     struct read_window *window; /* NULL on error */
-    struct read_job *next;      /* private, as the next */
+    struct read_job *next;      /* private, as the next two */
+    bool lists;                 /* part of a list_job */
     struct task task;
+};
+
+/* Which entries of a ledger are in the index, or are among some more. */
+struct list_job {
+    int64_t ledger;
+    int64_t *more; /* in order; borrowed until done() */
+    unsigned n;
+    struct loop *home;
+    void (*done)(struct list_job *job); /* takes out */
+    enum err err;                       /* ERR_TOO_BIG: more than entry_list.h can say */
+    struct slice out;
+    struct read_job read; /* private */
 };
 
 MUST_CHECK enum err reads_open(struct reads **out, struct entry_index *index, struct entry_log *log,
                                struct loops *loops, unsigned threads,
                                size_t ahead); /* loops: the homes of jobs */
 void reads_submit(struct reads *r, struct read_job *job);
+void reads_list(struct reads *r, struct list_job *job);
 void reads_give_back(struct reads *r, struct read_window **w); /* takes */
 void reads_close(struct reads **r); /* after the last submit; every done() has run */
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "bookie/bytes.h"
 #include "common/mem.h"
 
 enum { IDLE_MAX = 4096 };
@@ -48,6 +49,26 @@ struct request *request_new(struct session *s, const struct bookie_request *head
     return r;
 }
 
+static void begin_v3(struct request *r)
+{
+    switch (r->head.op) {
+    case BOOKIE_WRITE_LAC:
+        lac_write_begin(r);
+        break;
+    case BOOKIE_FORCE:
+        force_begin(r);
+        break;
+    case BOOKIE_LIST:
+        list_begin(r);
+        break;
+    default: /* READ, READ_LAC */
+        if (r->v3->head.waits)
+            poll_begin(r);
+        else
+            lookup_begin(r);
+    }
+}
+
 static void begin(struct request *r)
 {
     const bool fences = r->head.flags & BOOKIE_DO_FENCING;
@@ -57,6 +78,8 @@ static void begin(struct request *r)
         add_begin(r);
     else if (fences)
         fence_begin(r);
+    else if (r->v3)
+        begin_v3(r);
     else
         lookup_begin(r);
 }
@@ -81,6 +104,10 @@ static void count(const struct request *r)
     struct bookie_metrics *m = r->from->handlers->conf.metrics;
     const bool is_add = r->head.op == BOOKIE_ADD;
     const uint64_t us = loop_clock() - r->began;
+    if (r->head.op > BOOKIE_READ && r->head.op != BOOKIE_BATCH_READ) {
+        metric_add(&m->failed_requests, r->status != BOOKIE_OK);
+        return;
+    }
     const bool is_negative = r->status == BOOKIE_NO_ENTRY || r->status == BOOKIE_NO_LEDGER;
     if (r->head.flags & BOOKIE_DO_FENCING && !is_add)
         metric_add(&m->fence_requests, 1);
@@ -93,13 +120,27 @@ static void count(const struct request *r)
     metric_add(&m->read_bytes, (int64_t)r->answer.len);
 }
 
+/* The answer to a batch repeats its id, also without entries. */
+static void answer_v2(struct request *r)
+{
+    uint8_t id[8];
+    if (r->head.op == BOOKIE_BATCH_READ && r->answer.len == 0) {
+        put_u64(id, (uint64_t)r->head.request_id);
+        r->answer = slice_copy(id, sizeof id);
+    }
+    session_answer(r->session, r->head.version, r->head.op, r->status, r->head.ledger,
+                   r->head.entry, r->answer);
+}
+
 void request_answer(struct request *r)
 {
     struct session *s = r->session;
     struct station *st = r->from;
     count(r);
-    session_answer(s, r->head.version, r->head.op, r->status, r->head.ledger, r->head.entry,
-                   r->answer);
+    if (r->v3)
+        v3_answer(r);
+    else
+        answer_v2(r);
     slice_drop(&r->body);
     give_idle(st, r);
     session_drop(s);
@@ -123,6 +164,8 @@ static void go_home(struct request *r)
 void request_finish(struct request *r, enum err err)
 {
     r->status = err_to_bookie(err);
+    if (r->v3)
+        v3_finishing(r);
     go_home(r);
 }
 
@@ -130,5 +173,7 @@ void request_finish_with(struct request *r, struct slice entry)
 {
     r->status = BOOKIE_OK;
     r->answer = entry;
+    if (r->v3)
+        v3_finishing(r);
     go_home(r);
 }

@@ -16,7 +16,7 @@
 #include "bookie/handlers.h"
 #include "common/conn.h"
 #include "common/list.h"
-#include "proto/bookie_frame.h"
+#include "proto/bookie_v3.h"
 
 /* What the handlers keep on each loop. */
 struct station {
@@ -30,6 +30,12 @@ struct station {
     struct timer parked_timer;
     bool parked_told; /* logged, once until nothing is parked */
     unsigned pending_reads;
+    struct list_node polls; /* requests that wait for a higher LAC */
+    unsigned polls_n;
+    uint64_t batch_bytes;      /* that unfinished batches hold */
+    struct list_node listings; /* requests whose ledger's entries are to be listed */
+    unsigned listings_n;
+    bool is_listing;
     struct list_node idle; /* requests to be used again */
     unsigned idle_n;
     bool is_closed;
@@ -51,6 +57,26 @@ struct session {
     struct list_node node, answered;
 };
 
+/* What a request of version 3 has beside the others. */
+struct v3_part {
+    struct bookie_v3 head;
+    bool has_lac;
+    int64_t max_lac;
+    uint8_t explicit_len;
+    uint8_t explicit_lac[EXPLICIT_LAC_MAX];
+    struct request *request;
+    struct timer timer;       /* of a long poll */
+    struct list_node polling; /* in its station */
+    struct list_job list;
+};
+
+/* Entries that a batch read has found so far. */
+struct batch {
+    struct slice *entries;
+    unsigned n, room;
+    uint64_t bytes;
+};
+
 struct request {
     struct station *from, *at;
     struct session *session;
@@ -62,6 +88,8 @@ struct request {
     int32_t status;
     struct slice answer; /* READ: the entry */
     struct ledger *ledger;
+    struct v3_part *v3;  /* NULL: version 2 */
+    struct batch *batch; /* BATCH_READ */
     uint8_t fence_record[FENCE_RECORD];
     struct journal_write write;
     struct read_job job;
@@ -70,12 +98,22 @@ struct request {
 };
 
 /* session.c */
-void session_new(struct station *st, int fd); /* takes fd */
-void session_close(struct session *s);        /* what it still waits for is not sent */
+uint8_t *session_room(struct session *s, size_t n);      /* for an answer; NULL: closed */
+void session_send(struct session *s, struct slice body); /* behind it; takes */
+bool session_is_full(const struct session *s);           /* it does not read: no entries for it */
+void session_refuse(struct session *s, const char *event, const char *reason); /* closes */
+void session_new(struct station *st, int fd);                                  /* takes fd */
+void session_close(struct session *s); /* what it still waits for is not sent */
 void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status, int64_t ledger,
                     int64_t entry, struct slice body); /* takes body */
 void session_drop(struct session *s);                  /* a request lets go */
-void station_flush(struct station *st);                /* sends what is gathered */
+
+/* v3.c */
+void v3_frame(struct session *s, struct slice frame); /* borrows */
+void v3_answer(struct request *r);
+void v3_finishing(struct request *r); /* on the ledger's loop: what its state adds */
+
+void station_flush(struct station *st); /* sends what is gathered */
 
 /* request.c */
 struct request *request_new(struct session *s, const struct bookie_request *head);
@@ -92,6 +130,21 @@ void add_drop_parked(struct station *st);
 void fence_begin(struct request *r);
 void lookup_begin(struct request *r); /* finds the ledger first */
 void lookup_in(struct request *r);    /* r->ledger is known */
+/* It is not in memory: lookup.c goes on with it when it has come. */
+void lookup_on_disk(struct request *r);
+
+/* batch.c */
+void batch_go_on(struct request *r);                    /* from memory, as far as it goes */
+void batch_take(struct request *r, struct slice entry); /* the one that was missing; takes */
+void batch_end(struct request *r, enum err err);        /* no more come */
+
+/* lac.c */
+void poll_begin(struct request *r);
+void polls_wake(struct ledger *l);   /* its LAC is higher, or it is fenced */
+void polls_stop(struct station *st); /* all are answered now */
+void lac_write_begin(struct request *r);
+void force_begin(struct request *r);
+void list_begin(struct request *r);
 
 static inline struct storage_shard *request_shard(const struct request *r)
 {

@@ -5,7 +5,14 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { FRONT = 4096, WRITE_HIGH = 4 * 1024 * 1024, FIRST_BYTE_V3 = 0x0a, ENTRY_AT = 24 };
+enum {
+    FRONT = 4096,
+    COPIED_MAX = 2048,
+    WRITE_HIGH = 4 * 1024 * 1024,
+    WAITING_MAX = 64 * 1024 * 1024, /* then reads that were asked before are refused */
+    ENTRY_AT = 24,
+    BATCH_ID = 8
+};
 
 static void release(struct session *s)
 {
@@ -66,6 +73,39 @@ static uint8_t *front_room(struct session *s, size_t n)
     return slab_bytes(s->front) + s->front_used - n;
 }
 
+uint8_t *session_room(struct session *s, size_t n)
+{
+    return s->conn ? front_room(s, n) : NULL;
+}
+
+/* What is small is copied: it would keep the window of an entry log that it was read with. */
+void session_send(struct session *s, struct slice body)
+{
+    if (s->conn && body.len > COPIED_MAX) {
+        flush(s);
+        conn_send(s->conn, body);
+        return;
+    }
+    if (s->conn && body.len > 0)
+        memcpy(front_room(s, body.len), body.base, body.len);
+    slice_drop(&body);
+}
+
+bool session_is_full(const struct session *s)
+{
+    return s->conn && conn_waiting(s->conn) > WAITING_MAX;
+}
+
+/* A batch's request id goes even without its entries. */
+static void without_entries(uint8_t op, struct slice *body)
+{
+    struct slice kept = {0};
+    if (op == BOOKIE_BATCH_READ)
+        kept = slice_copy(body->base, BATCH_ID);
+    slice_drop(body);
+    *body = kept;
+}
+
 void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status, int64_t ledger,
                     int64_t entry, struct slice body)
 {
@@ -73,31 +113,24 @@ void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t stat
         slice_drop(&body);
         return;
     }
+    if (body.len > 0 && session_is_full(s)) {
+        without_entries(op, &body);
+        status = BOOKIE_TOO_MANY;
+    }
     bookie_write_response(front_room(s, BOOKIE_RESPONSE_SIZE), version, op, status, ledger, entry,
                           body.len);
-    if (body.len == 0) {
+    if (body.len > 0)
+        session_send(s, body);
+    else
         slice_drop(&body);
-        return;
-    }
-    flush(s);
-    conn_send(s->conn, body);
 }
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-static void refuse(struct session *s, const char *event, const char *reason)
+void session_refuse(struct session *s, const char *event, const char *reason)
 {
     log_event(LOG_WARN, event, F_STR("peer", conn_peer(s->conn)), F_STR("reason", reason));
     session_close(s);
-}
-
-/* Its answer repeats the request's id behind the usual front. */
-static void refuse_batch(struct session *s, const struct bookie_request *q)
-{
-    uint8_t id[8];
-    put_u64(id, (uint64_t)q->request_id);
-    session_answer(s, q->version, q->op, BOOKIE_BAD_REQUEST, q->ledger, q->entry,
-                   slice_copy(id, sizeof id));
 }
 
 static void begin(struct session *s, const struct bookie_request *q, struct slice frame)
@@ -117,9 +150,6 @@ static void dispatch(struct session *s, const struct bookie_request *q, struct s
         flush(s);
         conn_send(s->conn, bookie_auth_response(q->version, "AuthDisabledPlugin"));
         break;
-    case BOOKIE_BATCH_READ:
-        refuse_batch(s, q);
-        break;
     default:
         begin(s, q, frame);
     }
@@ -130,8 +160,8 @@ static void on_frame(void *ctx, struct slice frame)
     struct session *s = ctx;
     struct bookie_request q;
     enum err err = ERR_MALFORMED;
-    if (frame.len > 0 && frame.base[0] == FIRST_BYTE_V3) {
-        refuse(s, "bookie.refused_v3", "protocol version 3 is not spoken yet");
+    if (frame.len > 0 && frame.base[0] == BOOKIE_V3_FIRST_BYTE) {
+        v3_frame(s, frame);
         slice_drop(&frame);
         return;
     }
@@ -139,7 +169,7 @@ static void on_frame(void *ctx, struct slice frame)
     if (err == ERR_UNSUPPORTED_VERSION)
         session_answer(s, 2, q.op, BOOKIE_BAD_VERSION, q.ledger, q.entry, (struct slice){0});
     else if (err)
-        refuse(s, "bookie.refused_frame", "not a request of the bookie protocol");
+        session_refuse(s, "bookie.refused_frame", "not a request of the bookie protocol");
     else
         dispatch(s, &q, frame);
     slice_drop(&frame);

@@ -46,12 +46,25 @@ static enum err replay_fence(struct storage *s, struct view payload)
     return ERR_OK;
 }
 
+static enum err replay_lac(struct storage *s, struct view payload)
+{
+    struct ledger *l;
+    const struct view body = view_of(payload.base + MASTER_KEY_SIZE, payload.len - MASTER_KEY_SIZE);
+    if (body.len < 16 || body.len > EXPLICIT_LAC_MAX)
+        return ERR_CHECKSUM;
+    TRY(ledger_of_record(s, (int64_t)get_u64(body.base), payload.base, &l));
+    storage_put_lac(s, l, body);
+    return ERR_OK;
+}
+
 static enum err replay_once(struct storage *s, uint8_t kind, struct view payload)
 {
     if (kind == RECORD_ADD && payload.len >= MASTER_KEY_SIZE)
         return replay_add(s, payload);
     if (kind == RECORD_FENCE)
         return replay_fence(s, payload);
+    if (kind == RECORD_LAC && payload.len >= MASTER_KEY_SIZE)
+        return replay_lac(s, payload);
     return ERR_CHECKSUM;
 }
 
@@ -190,6 +203,18 @@ enum err storage_put(struct storage *s, struct ledger *l, int64_t entry, int64_t
         l->row.lac = lac;
     ledger_changed(&sh->ledgers, l);
     return ERR_OK;
+}
+
+void storage_put_lac(struct storage *s, struct ledger *l, struct view body)
+{
+    const int64_t lac = (int64_t)get_u64(body.base + 8);
+    if (l->row.explicit_len > 0 && lac < (int64_t)get_u64(l->row.explicit_lac + 8))
+        return;
+    memcpy(l->row.explicit_lac, body.base, body.len);
+    l->row.explicit_len = (uint8_t)body.len;
+    if (lac > l->row.lac)
+        l->row.lac = lac;
+    ledger_changed(&storage_shard(s, l->row.id)->ledgers, l);
 }
 
 const struct slice *storage_look(struct storage *s, int64_t ledger, int64_t entry)

@@ -23,7 +23,11 @@
 #include "bookie/read_cache.h"
 #include "bookie/write_cache.h"
 
-enum record_kind { RECORD_ADD = 1 /* key, entry */, RECORD_FENCE = 2 /* key, ledger */ };
+enum record_kind {
+    RECORD_ADD = 1,   /* key, entry */
+    RECORD_FENCE = 2, /* key, ledger */
+    RECORD_LAC = 3    /* key, explicit LAC: ledger, LAC, ... */
+};
 enum { FENCE_RECORD = MASTER_KEY_SIZE + 8 };
 
 struct storage_conf {
@@ -74,6 +78,9 @@ static inline struct storage_shard *storage_shard(struct storage *s, int64_t led
 /* Takes bytes, also when it is ERR_BUSY: the write cache is full. */
 MUST_CHECK enum err storage_put(struct storage *s, struct ledger *l, int64_t entry, int64_t lac,
                                 struct slice bytes);
+/* body: ledger, LAC and more, at most EXPLICIT_LAC_MAX.  A lower one than before changes nothing.
+ */
+void storage_put_lac(struct storage *s, struct ledger *l, struct view body);
 /* In memory?  Borrows, NULL when not. */
 const struct slice *storage_look(struct storage *s, int64_t ledger, int64_t entry);
 void storage_forget_read(struct storage *s, int64_t ledger, int64_t entry);

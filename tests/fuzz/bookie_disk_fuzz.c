@@ -37,7 +37,7 @@ static void block(struct view v)
 static void row(struct view v)
 {
     struct ledger_row r;
-    uint8_t again[LEDGER_ROW_SIZE];
+    uint8_t again[LEDGER_ROW_MAX];
     if (ledger_row_read(7, v, &r))
         return;
     ledger_row_write(&r, again);
