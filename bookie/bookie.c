@@ -8,6 +8,7 @@
 #include "bookie/disk_watch.h"
 #include "bookie/handlers.h"
 #include "bookie/registration.h"
+#include "bookie/repair.h"
 #include "common/flight.h"
 #include "common/listener.h"
 #include "common/log.h"
@@ -32,6 +33,7 @@ struct bookie {
     struct listener *listener;
     struct disk_watch *watch;
     struct registration *registration;
+    struct repair_daemon *repair;
     bool has_space, has_reserve, by_hand; /* loops->at[0]'s */
 };
 
@@ -309,6 +311,11 @@ static void watch_disk(struct bookie *b)
     b->watch = disk_watch_open(&conf);
 }
 
+static void leave(void *ctx)
+{
+    bookie_set_read_only(ctx, true);
+}
+
 static enum err start(struct bookie *b)
 {
     TRY(check_conf(b->conf));
@@ -324,6 +331,7 @@ static enum err start(struct bookie *b)
     const struct bookie_record record = {.host = b->host, .port = bookie_port(b)};
     TRY(registration_open(&b->registration, b->meta, b->loops->at[0], b->id, &record, b->by_hand));
     watch_disk(b);
+    b->repair = repair_daemon_open(b->conf, b->id, b->meta, b->loops, leave, b);
     log_event(LOG_INFO, "bookie.started", F_STR("bookie", b->id), F_STR("host", b->host),
               F_U64("port", bookie_port(b)), F_STR("journal", b->journal_dir),
               F_STR("ledgers", b->ledger_dir));
@@ -353,6 +361,7 @@ void bookie_stop(struct bookie **bookie)
     *bookie = NULL;
     if (!b)
         return;
+    repair_daemon_close(&b->repair);
     disk_watch_close(&b->watch);
     registration_close(&b->registration);
     if (b->listener)
@@ -418,4 +427,5 @@ void bookie_set_read_only(struct bookie *b, bool by_hand)
 void bookie_render_metrics(struct bookie *b, struct text *t)
 {
     bookie_metrics_render(&b->metrics, b->storage, t);
+    repair_daemon_render(b->repair, t);
 }
