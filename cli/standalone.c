@@ -81,7 +81,8 @@ static enum err configure_bookie(struct standalone *s, unsigned i)
                               {"listenAddress", "127.0.0.1"},
                               {"advertisedAddress", "127.0.0.1"},
                               {"journalDirectories", journal},
-                              {"ledgerDirectories", ledgers}};
+                              {"ledgerDirectories", ledgers},
+                              {"autoRecoveryDaemonEnabled", "false"}};
 
     enum err err = config_defaults(t, c);
     for (unsigned k = 0; !err && k < sizeof pairs / sizeof *pairs; k++)
