@@ -23,7 +23,7 @@ START_TEST(connect_tells_what_the_broker_can)
     ck_assert_int_eq(strncmp(r->got->connected->server_version, "Pulsar Server", 13), 0);
     ck_assert(
         r->got->connected->feature_flags->supports_get_partitioned_metadata_without_auto_creation);
-    ck_assert(!r->got->connected->feature_flags->supports_topic_watchers);
+    ck_assert(r->got->connected->feature_flags->supports_topic_watchers);
     finish();
 }
 END_TEST
@@ -238,8 +238,6 @@ START_TEST(what_is_not_there_yet_is_refused_in_its_own_form)
     begin();
     schema.name = TEXT("s");
     schema.type = PULSAR__PROTO__SCHEMA__TYPE__Avro;
-    REFUSED(GET_TOPICS_OF_NAMESPACE, gettopicsofnamespace, CommandGetTopicsOfNamespace,
-            COMMAND_GET_TOPICS_OF_NAMESPACE, ERROR, c.namespace_ = TEXT("public/default"));
     REFUSED(GET_SCHEMA, getschema, CommandGetSchema, COMMAND_GET_SCHEMA, GET_SCHEMA_RESPONSE,
             c.topic = TEXT(TOPIC));
     REFUSED(GET_OR_CREATE_SCHEMA, getorcreateschema, CommandGetOrCreateSchema,
@@ -257,11 +255,6 @@ START_TEST(what_is_not_there_yet_is_refused_in_its_own_form)
             COMMAND_END_TXN_ON_SUBSCRIPTION, END_TXN_ON_SUBSCRIPTION_RESPONSE, (void)0);
     REFUSED(TC_CLIENT_CONNECT_REQUEST, tcclientconnectrequest, CommandTcClientConnectRequest,
             COMMAND_TC_CLIENT_CONNECT_REQUEST, TC_CLIENT_CONNECT_RESPONSE, (void)0);
-    REFUSED(WATCH_TOPIC_LIST, watchtopiclist, CommandWatchTopicList, COMMAND_WATCH_TOPIC_LIST,
-            ERROR, c.namespace_ = TEXT("public/default");
-            c.topics_pattern = TEXT(".*"));
-    REFUSED(WATCH_TOPIC_LIST_CLOSE, watchtopiclistclose, CommandWatchTopicListClose,
-            COMMAND_WATCH_TOPIC_LIST_CLOSE, ERROR, (void)0);
     raw_expect_nothing(r);
     finish();
 }
