@@ -17,6 +17,8 @@ static const struct subcommand {
     {"standalone", command_standalone,
      "a broker and its bookies in one process, with data in a folder"},
     {"init", command_init, "make a new cluster's metadata, before its bookies and brokers start"},
+    {"bookie", command_bookie,
+     "take a bookie out for good, ledgers that lack copies, pause making them again"},
     {"produce", command_produce, "publish messages to a topic"},
     {"consume", command_consume, "receive messages from a topic"},
     {"admin", command_admin, "clusters, tenants, namespaces, topics: pulsar-admin's words"},
