@@ -98,11 +98,11 @@ struct request {
 };
 
 /* session.c */
-uint8_t *session_room(struct session *s, size_t n);      /* for an answer; NULL: closed */
-void session_send(struct session *s, struct slice body); /* behind it; takes */
-bool session_is_full(const struct session *s);           /* it does not read: no entries for it */
-void session_refuse(struct session *s, const char *event, const char *reason); /* closes */
-void session_new(struct station *st, int fd);                                  /* takes fd */
+uint8_t *session_front_room(struct session *s, size_t n);     /* for an answer; NULL: closed */
+void session_send_body(struct session *s, struct slice body); /* behind it; takes */
+bool session_has_too_much(const struct session *s); /* it does not read: no entries for it */
+void session_turn_away(struct session *s, const char *event, const char *reason); /* closes */
+void session_new(struct station *st, int fd);                                     /* takes fd */
 void session_close(struct session *s); /* what it still waits for is not sent */
 void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status, int64_t ledger,
                     int64_t entry, struct slice body); /* takes body */

@@ -73,13 +73,13 @@ static uint8_t *front_room(struct session *s, size_t n)
     return slab_bytes(s->front) + s->front_used - n;
 }
 
-uint8_t *session_room(struct session *s, size_t n)
+uint8_t *session_front_room(struct session *s, size_t n)
 {
     return s->conn ? front_room(s, n) : NULL;
 }
 
 /* What is small is copied: it would keep the window of an entry log that it was read with. */
-void session_send(struct session *s, struct slice body)
+void session_send_body(struct session *s, struct slice body)
 {
     if (s->conn && body.len > COPIED_MAX) {
         flush(s);
@@ -91,7 +91,7 @@ void session_send(struct session *s, struct slice body)
     slice_drop(&body);
 }
 
-bool session_is_full(const struct session *s)
+bool session_has_too_much(const struct session *s)
 {
     return s->conn && conn_waiting(s->conn) > WAITING_MAX;
 }
@@ -113,21 +113,21 @@ void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t stat
         slice_drop(&body);
         return;
     }
-    if (body.len > 0 && session_is_full(s)) {
+    if (body.len > 0 && session_has_too_much(s)) {
         without_entries(op, &body);
         status = BOOKIE_TOO_MANY;
     }
     bookie_write_response(front_room(s, BOOKIE_RESPONSE_SIZE), version, op, status, ledger, entry,
                           body.len);
     if (body.len > 0)
-        session_send(s, body);
+        session_send_body(s, body);
     else
         slice_drop(&body);
 }
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-void session_refuse(struct session *s, const char *event, const char *reason)
+void session_turn_away(struct session *s, const char *event, const char *reason)
 {
     log_event(LOG_WARN, event, F_STR("peer", conn_peer(s->conn)), F_STR("reason", reason));
     session_close(s);
@@ -169,7 +169,7 @@ static void on_frame(void *ctx, struct slice frame)
     if (err == ERR_UNSUPPORTED_VERSION)
         session_answer(s, 2, q.op, BOOKIE_BAD_VERSION, q.ledger, q.entry, (struct slice){0});
     else if (err)
-        session_refuse(s, "bookie.refused_frame", "not a request of the bookie protocol");
+        session_turn_away(s, "bookie.refused_frame", "not a request of the bookie protocol");
     else
         dispatch(s, &q, frame);
     slice_drop(&frame);

@@ -11,10 +11,10 @@ static void send_answer(struct session *s, const struct bookie_v3_answer *a, str
 {
     uint8_t front[BOOKIE_V3_FRONT];
     const size_t n = bookie_v3_write(front, a);
-    uint8_t *into = session_room(s, n);
+    uint8_t *into = session_front_room(s, n);
     if (into)
         memcpy(into, front, n);
-    session_send(s, body);
+    session_send_body(s, body);
 }
 
 static struct bookie_v3_answer answer_to(const struct bookie_v3 *v3, const struct bookie_request *q)
@@ -104,7 +104,7 @@ void v3_frame(struct session *s, struct slice frame)
     if (err == ERR_UNSUPPORTED_VERSION)
         answer_now(s, &v3, &q, BOOKIE_BAD_VERSION);
     else if (err)
-        session_refuse(s, "bookie.refused_frame", "not a request of protocol version 3");
+        session_turn_away(s, "bookie.refused_frame", "not a request of protocol version 3");
     else
         dispatch(s, &v3, &q, frame);
 }
@@ -148,7 +148,7 @@ void v3_answer(struct request *r)
 {
     struct v3_part *p = r->v3;
     struct bookie_v3_answer a = answer_to(&p->head, &r->head);
-    if (r->answer.len > 0 && session_is_full(r->session)) {
+    if (r->answer.len > 0 && session_has_too_much(r->session)) {
         slice_drop(&r->answer);
         r->status = BOOKIE_TOO_MANY;
     }
