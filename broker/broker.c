@@ -1,19 +1,17 @@
 #include "broker/broker.h"
 
 #include <semaphore.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "broker/admin/admin.h"
 #include "broker/cluster/ownership.h"
+#include "broker/doors.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/metrics.h"
 #include "broker/policy/ns_policies.h"
 #include "broker/policy/policies.h"
 #include "broker/session/sessions.h"
 #include "broker/topic/topics.h"
-#include "common/listener.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "ledger/client.h"
@@ -45,12 +43,9 @@ struct broker {
     struct topics_map topics;
     struct seat seats[64];
     unsigned next_seat; /* for connections; the first loop's */
-    struct listener *listener;
-    uint16_t port;
+    struct doors doors;
     struct admin *admin;
-    uint16_t web_port;
-    char *service_url, *web_url;
-    struct broker_urls urls;
+    struct broker_ports ports;
     int64_t instance; /* of the first loop; the others follow */
     sem_t done;       /* starting and stopping wait here */
     enum err err;
@@ -241,17 +236,18 @@ struct arrival {
     struct task task;
     struct sessions *sessions;
     int fd;
+    struct tls *tls;
 };
 
 static void arrive(struct task *t)
 {
     struct arrival *a = container_of(t, struct arrival, task);
 
-    sessions_accept(a->sessions, a->fd);
+    sessions_accept(a->sessions, a->fd, a->tls);
     mem_free(a);
 }
 
-static void on_accepted(void *ctx, int fd)
+static void on_accepted(void *ctx, int fd, struct tls *tls)
 {
     struct broker *b = ctx;
     struct seat *s = &b->seats[b->next_seat++ % b->loops->n];
@@ -260,34 +256,13 @@ static void on_accepted(void *ctx, int fd)
     a->task.run = arrive;
     a->sessions = s->sessions;
     a->fd = fd;
+    a->tls = tls;
     loop_post(s->loop, &a->task);
 }
 
-static char *own_host(const struct broker_conf *conf)
-{
-    char host[256] = "localhost";
-
-    if (*conf->advertised_address)
-        return mem_string(conf->advertised_address);
-    if (gethostname(host, sizeof(host) - 1))
-        snprintf(host, sizeof(host), "localhost");
-    return mem_string(host);
-}
-
-/* Once the ports are known: one of them may have been picked when it was opened.  Nobody has
- * come in yet, since that too is this loop's work. */
-static void urls_make(struct broker *b)
-{
-    char *host = own_host(b->conf);
-
-    b->service_url = mem_format("pulsar://%s:%u", host, b->port);
-    b->web_url = mem_format("http://%s:%u", host, b->web_port);
-    mem_free(host);
-    b->urls = (struct broker_urls){
-        .service = b->service_url, .service_tls = "", .web = b->web_url, .web_tls = ""};
-}
-
-static void doors_open(void *ctx)
+/* Their names are known once they are open: a port may have been picked then.  Nobody has come in
+ * yet, since that too is this loop's work. */
+static void open_doors(void *ctx)
 {
     struct broker *b = ctx;
     const struct admin_env admin = {
@@ -296,29 +271,29 @@ static void doors_open(void *ctx)
         .meta = b->meta,
         .ownership = b->ownership,
         .topics = &b->topics,
-        .self = &b->urls,
+        .self = &b->doors.urls,
         .authorizer = b->authorizer,
         .metrics = &b->metrics,
+        .tls = b->doors.web_tls,
     };
 
-    b->err = listener_open(&b->listener, b->loops->at[0], b->conf->bind_address,
-                           (uint16_t)b->conf->port, on_accepted, b);
+    b->err = doors_open(&b->doors, b->loops->at[0], on_accepted, b);
+    if (!b->err)
+        b->err = admin_open(&b->admin, &admin);
     if (b->err)
         return;
-    b->port = listener_port(b->listener);
-    b->err = admin_open(&b->admin, &admin);
-    if (b->err)
-        return;
-    b->web_port = admin_port(b->admin);
-    urls_make(b);
+    b->ports = (struct broker_ports){.plain = doors_port(&b->doors),
+                                     .tls = doors_port_tls(&b->doors),
+                                     .web = admin_port(b->admin),
+                                     .web_tls = admin_port_tls(b->admin)};
+    doors_named(&b->doors, b->ports.web, b->ports.web_tls);
 }
 
-static void listener_shut(void *ctx)
+static void shut_doors(void *ctx)
 {
     struct broker *b = ctx;
 
-    if (b->listener)
-        listener_close(&b->listener);
+    doors_shut(&b->doors);
 }
 
 static void admin_shut(void *ctx)
@@ -380,8 +355,8 @@ static void seats_take(struct broker *b)
 static struct ownership *ownership_of(struct broker *b)
 {
     if (!b->conf->cluster_ownership)
-        return ownership_standalone(&b->urls);
-    return ownership_claimed(b->loops->at[0], b->meta, &b->urls);
+        return ownership_standalone(&b->doors.urls);
+    return ownership_claimed(b->loops->at[0], b->meta, &b->doors.urls);
 }
 
 static void joined(void *ctx, enum err err)
@@ -394,7 +369,7 @@ static void joined(void *ctx, enum err err)
 
 static enum err join(struct broker *b)
 {
-    const char *host = strstr(b->web_url, "://") + 3;
+    const char *host = broker_urls_host(&b->doors.urls);
 
     ownership_start(b->ownership, *b->conf->broker_id ? b->conf->broker_id : host, joined, b);
     wait_for(b, 1);
@@ -416,10 +391,11 @@ static enum err check_cluster(struct broker *b)
 static enum err start(struct broker *b)
 {
     TRY(check_conf(b->conf));
+    TRY(doors_prepare(&b->doors, b->conf));
     TRY(check_cluster(b));
     TRY(take_instances(b));
     seats_take(b);
-    loop_call(b->loops->at[0], doors_open, b);
+    loop_call(b->loops->at[0], open_doors, b);
     TRY(b->err);
     return join(b);
 }
@@ -440,8 +416,9 @@ enum err broker_start(struct broker **out, const struct broker_conf *conf, struc
         broker_stop(&b);
         return err;
     }
-    log_event(LOG_INFO, "broker.started", F_STR("cluster", conf->cluster), F_U64("port", b->port),
-              F_U64("web_port", b->web_port));
+    log_event(LOG_INFO, "broker.started", F_STR("cluster", conf->cluster),
+              F_U64("port", b->ports.plain), F_U64("port_tls", b->ports.tls),
+              F_U64("web_port", b->ports.web), F_U64("web_port_tls", b->ports.web_tls));
     *out = b;
     return ERR_OK;
 }
@@ -452,7 +429,7 @@ enum err broker_start(struct broker **out, const struct broker_conf *conf, struc
  * to fence; clients that were told to go find it by then, or soon. */
 static void close_all(struct broker *b)
 {
-    loop_call(b->loops->at[0], listener_shut, b);
+    loop_call(b->loops->at[0], shut_doors, b);
     on_seats(b, seat_close_topics);
     wait_for(b, b->loops->n);
     ownership_stop(b->ownership, one_is_done, b);
@@ -476,18 +453,22 @@ void broker_stop(struct broker **bp)
         log_event(LOG_INFO, "broker.stopped", F_STR("cluster", b->conf->cluster));
     }
     ownership_close(&b->ownership);
-    mem_free(b->service_url);
-    mem_free(b->web_url);
+    doors_drop(&b->doors);
     sem_destroy(&b->done);
     mem_free(b);
 }
 
+struct broker_ports broker_ports(const struct broker *b)
+{
+    return b->ports;
+}
+
 uint16_t broker_port(const struct broker *b)
 {
-    return b->port;
+    return b->ports.plain;
 }
 
 uint16_t broker_web_port(const struct broker *b)
 {
-    return b->web_port;
+    return b->ports.web;
 }

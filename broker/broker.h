@@ -24,6 +24,7 @@ struct metadata;
 /* From broker/config.def; upstream key names (broker.conf). */
 struct broker_conf {
 #define CONFIG_MEMBER_INT                                   int64_t
+#define CONFIG_MEMBER_PORT                                  int64_t /* CONFIG_NO_PORT: none */
 #define CONFIG_MEMBER_BOOL                                  bool
 #define CONFIG_MEMBER_DOUBLE                                double
 #define CONFIG_MEMBER_STRING                                const char *
@@ -41,6 +42,11 @@ MUST_CHECK enum err broker_start(struct broker **out, const struct broker_conf *
 /* Takes no new work, closes every topic (cursors are written, ledgers sealed), tells clients to
  * look elsewhere, closes connections. */
 void broker_stop(struct broker **b);
+/* Where clients come in; 0: not open. */
+struct broker_ports {
+    uint16_t plain, tls, web, web_tls;
+};
+struct broker_ports broker_ports(const struct broker *b);
 uint16_t broker_port(const struct broker *b);
 uint16_t broker_web_port(const struct broker *b);
 

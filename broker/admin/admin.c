@@ -108,18 +108,37 @@ static void on_request(void *ctx, struct http_request *r)
     refuse(r, known);
 }
 
+static enum err port_open(struct admin *a, struct http_server **out, int64_t port, struct tls *tls)
+{
+    const struct http_conf conf = {.host = a->env.conf->bind_address,
+                                   .port = (uint16_t)port,
+                                   .tls = tls,
+                                   .body_max = BODY_MAX};
+
+    return http_open(out, a->env.home, &conf, on_request, a);
+}
+
+static enum err ports_open(struct admin *a)
+{
+    const struct broker_conf *c = a->env.conf;
+
+    if (c->web_port != CONFIG_NO_PORT)
+        TRY(port_open(a, &a->http, c->web_port, NULL));
+    if (a->env.tls)
+        TRY(port_open(a, &a->https, c->web_port_tls, a->env.tls));
+    return ERR_OK;
+}
+
 enum err admin_open(struct admin **out, const struct admin_env *env)
 {
     struct admin *a = mem_new(struct admin);
-    struct http_conf conf = {.host = env->conf->bind_address,
-                             .port = (uint16_t)env->conf->web_port,
-                             .body_max = BODY_MAX};
 
     a->env = *env;
     list_init(&a->scrapes);
     a->under_way = 1; /* being open */
-    enum err err = http_open(&a->http, env->home, &conf, on_request, a);
+    enum err err = ports_open(a);
     if (err) {
+        http_close(&a->http);
         mem_free(a);
         return err;
     }
@@ -131,7 +150,12 @@ enum err admin_open(struct admin **out, const struct admin_env *env)
 
 uint16_t admin_port(const struct admin *a)
 {
-    return http_port(a->http);
+    return a->http ? http_port(a->http) : 0;
+}
+
+uint16_t admin_port_tls(const struct admin *a)
+{
+    return a->https ? http_port(a->https) : 0;
 }
 
 void admin_holds(struct admin *a)
@@ -154,6 +178,7 @@ void admin_close(struct admin *a, void (*done)(void *ctx), void *ctx)
 {
     health_close(&a->health);
     http_close(&a->http);
+    http_close(&a->https);
     a->closed = done;
     a->closed_ctx = ctx;
     admin_lets_go(a);

@@ -20,6 +20,7 @@ struct broker_metrics;
 struct broker_urls;
 struct metadata;
 struct ownership;
+struct tls;
 struct topics_map;
 
 /* Everything in it outlives the server. */
@@ -32,10 +33,12 @@ struct admin_env {
     const struct broker_urls *self; /* filled in before the first request */
     const struct authorizer *authorizer;
     const struct broker_metrics *metrics;
+    struct tls *tls; /* NULL: no HTTPS */
 };
 
 MUST_CHECK enum err admin_open(struct admin **out, const struct admin_env *env);
-uint16_t admin_port(const struct admin *a);
+uint16_t admin_port(const struct admin *a); /* 0: not open */
+uint16_t admin_port_tls(const struct admin *a);
 /* Takes it; done() once nothing that was asked is under way. */
 void admin_close(struct admin *a, void (*done)(void *ctx), void *ctx);
 

@@ -262,7 +262,7 @@ struct owner_errand {
     struct errand errand;
     struct ownership_call call;
     enum err err;
-    bool mine;
+    bool mine, secure;
     char *web;
 };
 
@@ -274,6 +274,12 @@ static void free_owner(struct errand *e)
     mem_free(o);
 }
 
+/* Who asked by TLS is never sent on to a port without. */
+static const char *web_of(const struct broker_urls *u, bool secure)
+{
+    return secure || !*u->web ? u->web_tls : u->web;
+}
+
 static void owner_known(struct ownership_call *c, enum err err, bool mine,
                         const struct broker_urls *where)
 {
@@ -282,7 +288,7 @@ static void owner_known(struct ownership_call *c, enum err err, bool mine,
     o->err = err;
     o->mine = mine;
     if (!err && !mine)
-        o->web = mem_string(where->web);
+        o->web = mem_string(web_of(where, o->secure));
     errand_end(&o->errand);
 }
 
@@ -291,6 +297,7 @@ enum err ask_owner(struct job *j, const char *topic, bool *mine, char **web)
     struct owner_errand *o = mem_new(struct owner_errand);
 
     errand_begin(&o->errand, free_owner);
+    o->secure = j->secure;
     o->call = (struct ownership_call){.home = j->admin->env.home, .done = owner_known};
     ownership_find(j->admin->env.ownership, topic, &o->call);
     enum err err = errand_wait(&o->errand) ? o->err : ERR_TIMEOUT;
@@ -308,9 +315,7 @@ enum err ask_owner(struct job *j, const char *topic, bool *mine, char **web)
 json_object *ask_self(const struct job *j)
 {
     const struct admin_env *env = &j->admin->env;
-    const char *host = strstr(env->self->web, "://");
 
     return json_object_new_string(*env->conf->broker_id ? env->conf->broker_id
-                                  : host                ? host + 3
-                                                        : "");
+                                                        : broker_urls_host(env->self));
 }

@@ -37,7 +37,7 @@ MUST_CHECK enum err ask_put_json(struct job *j, const char *key, json_object *o,
 typedef enum err ask_change_fn(void *ctx, json_object *o);
 MUST_CHECK enum err ask_rewrite(struct job *j, const char *key, ask_change_fn *change, void *ctx);
 
-/* `web` gives, when it is another broker's. */
+/* `web` gives, when it is another broker's: of HTTPS when the job came so; "": it has none. */
 MUST_CHECK enum err ask_owner(struct job *j, const char *topic, bool *mine, char **web);
 
 json_object *ask_self(const struct job *j); /* what this broker is called; gives */

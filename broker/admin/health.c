@@ -187,8 +187,7 @@ static void opened(struct ml_call *c, enum err err, struct managed_ledger *m)
 static void open_log(struct health *h)
 {
     const struct admin_env *env = &h->admin->env;
-    const char *host = strstr(env->self->web, "://");
-    const char *id = *env->conf->broker_id ? env->conf->broker_id : host ? host + 3 : "broker";
+    const char *id = *env->conf->broker_id ? env->conf->broker_id : broker_urls_host(env->self);
     char *name = mem_format("pulsar/%s/persistent/healthcheck", id);
 
     h->owner = (struct ml_owner){.grew = grew, .failed = lost};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "broker/admin/peer.h"
+#include "broker/broker.h"
 #include "common/mem.h"
 
 struct clerks {
@@ -287,6 +288,7 @@ struct job *job_part(struct job *whole, int32_t partition)
     j->body = slice_share(whole->body);
     j->content_type = mem_string(whole->content_type);
     j->listener = mem_string(whole->listener);
+    j->secure = whole->admin->env.conf->client_tls;
     walk(j);
     if (j->status == 307)
         peer_ask(j);
@@ -399,6 +401,7 @@ void jobs_take(struct admin *a, struct http_request *r, const char *method, job_
     j->body = slice_copy(body.base, body.len);
     j->content_type = header(r, "Content-Type");
     j->listener = header(r, "X-Pulsar-ListenerName");
+    j->secure = http_came_by_tls(r);
     admin_holds(a);
     if (enqueue(a->clerks, j))
         return;

@@ -35,6 +35,7 @@ struct job {
     struct slice body;
     char *content_type, *listener; /* headers; "" */
     char *found;                   /* of job_query() */
+    bool secure;                   /* by HTTPS; another broker is asked by nothing less */
 
     int status; /* of the answer; 0: none yet */
     const char *type;

@@ -95,7 +95,7 @@ static void owner_known(struct ownership_call *c, enum err err, bool mine,
         json_object_object_add(o, "brokerUrlTls", json_object_new_string(at->service_tls));
         add_url(o, "httpUrl", at->web);
         add_url(o, "httpUrlTls", at->web_tls);
-        add_url(o, "nativeUrl", at->service);
+        add_url(o, "nativeUrl", *at->service ? at->service : at->service_tls);
         reply_json(q->request, o);
     }
     finish(q);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "broker/broker.h"
 #include "common/mem.h"
 #include "common/metric.h"
 
@@ -26,8 +27,26 @@ static size_t on_body(char *at, size_t size, size_t n, void *ctx)
     return size * n;
 }
 
+static void set_file(CURL *c, CURLoption option, const char *file)
+{
+    if (*file)
+        curl_easy_setopt(c, option, file);
+}
+
+/* What the other must be, and who this broker is. */
+static void set_tls(CURL *c, const struct broker_conf *conf)
+{
+    set_file(c, CURLOPT_CAINFO, conf->client_trust_file);
+    set_file(c, CURLOPT_SSLCERT, conf->client_cert_file);
+    set_file(c, CURLOPT_SSLKEY, conf->client_key_file);
+    curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, conf->tls_insecure ? 0L : 1L);
+    curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, conf->verifies_hosts ? 2L : 0L);
+    curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, conf->client_tls ? "https" : "http,https");
+}
+
 static CURLcode ask(CURL *c, const struct job *j, struct curl_slist *headers, struct text *answer)
 {
+    set_tls(c, j->admin->env.conf);
     curl_easy_setopt(c, CURLOPT_URL, j->location);
     curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, j->method);
     curl_easy_setopt(c, CURLOPT_TIMEOUT, (long)WAIT_S);

@@ -13,7 +13,7 @@ struct health;
 
 struct admin {
     struct admin_env env;
-    struct http_server *http;
+    struct http_server *http, *https; /* NULL: that port is not open */
     struct clerks *clerks;
     struct health *health;
     unsigned under_way;

@@ -92,6 +92,8 @@ bool subject_is_mine(struct job *j, const struct subject *s)
 
     if (err)
         job_refuse(j, 503, "the topic's owner is not known: %s", err_text(err));
+    else if (!mine && !*web)
+        job_refuse(j, 503, "the broker that serves the topic has no webServicePortTls");
     else if (!mine)
         send_on(j, web);
     mem_free(web);

@@ -1,6 +1,15 @@
 #include "broker/cluster/ownership.h"
 
+#include <string.h>
+
 #include "common/mem.h"
+
+const char *broker_urls_host(const struct broker_urls *u)
+{
+    const char *at = strstr(*u->web ? u->web : u->web_tls, "://");
+
+    return at ? at + strlen("://") : "";
+}
 
 void ownership_find(struct ownership *o, const char *topic, struct ownership_call *c)
 {

@@ -33,6 +33,8 @@ struct broker_urls {
     const char *service, *service_tls;
     const char *web, *web_tls;
 };
+/* host:port of its HTTP: what a broker is called unless it was given an id. */
+const char *broker_urls_host(const struct broker_urls *u);
 
 struct ownership_call {
     struct loop *home;

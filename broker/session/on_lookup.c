@@ -51,7 +51,8 @@ static void lookup_found(struct session *s, uint64_t request, const struct broke
     r.response = mine ? PULSAR__PROTO__COMMAND_LOOKUP_TOPIC_RESPONSE__LOOKUP_TYPE__Connect
                       : PULSAR__PROTO__COMMAND_LOOKUP_TOPIC_RESPONSE__LOOKUP_TYPE__Redirect;
     r.authoritative = true;
-    r.brokerserviceurl = (char *)(uintptr_t)at->service;
+    if (*at->service)
+        r.brokerserviceurl = (char *)(uintptr_t)at->service;
     if (*at->service_tls)
         r.brokerserviceurltls = (char *)(uintptr_t)at->service_tls;
     REPLY(base, LOOKUP_RESPONSE, lookuptopicresponse, r);

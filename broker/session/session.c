@@ -190,13 +190,14 @@ static void on_tick(struct timer *t)
     loop_after(session_env(s)->home, &s->tick, tick_us(s));
 }
 
-void session_accepted(struct sessions *home, int fd)
+void session_accepted(struct sessions *home, int fd, struct tls *tls)
 {
     struct session *s = mem_new(struct session);
     struct conn_conf conf = {
         .frame_max = (size_t)home->env.conf->max_message_size + FRAME_PADDING,
         .write_high = WRITE_HIGH,
         .reads_on = true,
+        .tls = tls,
     };
 
     s->home = home;

@@ -168,7 +168,7 @@ static inline const struct sessions_env *session_env(const struct session *s)
     return &s->home->env;
 }
 
-void session_accepted(struct sessions *home, int fd);
+void session_accepted(struct sessions *home, int fd, struct tls *tls);
 /* One log line, then the connection is gone. */
 void session_fail(struct session *s, enum err err, const char *what);
 void session_finish(struct session *s); /* what was sent still leaves */

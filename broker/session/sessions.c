@@ -36,12 +36,12 @@ struct sessions *sessions_new(const struct sessions_env *env)
     return s;
 }
 
-void sessions_accept(struct sessions *s, int fd)
+void sessions_accept(struct sessions *s, int fd, struct tls *tls)
 {
     if (s->closing)
         close(fd);
     else
-        session_accepted(s, fd);
+        session_accepted(s, fd, tls);
 }
 
 void sessions_close(struct sessions *s, void (*done)(void *ctx), void *ctx)

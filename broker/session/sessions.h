@@ -14,6 +14,7 @@ struct metadata;
 struct ownership;
 struct policies;
 struct sessions;
+struct tls;
 struct topics_map;
 
 /* What sessions are made with; everything in it outlives them. */
@@ -29,7 +30,8 @@ struct sessions_env {
 };
 
 struct sessions *sessions_new(const struct sessions_env *env); /* gives; env is copied */
-void sessions_accept(struct sessions *s, int fd);              /* takes fd */
+/* Takes fd; tls NULL: plain; it outlives the connection. */
+void sessions_accept(struct sessions *s, int fd, struct tls *tls);
 /* Writes what waits, closes every connection; done() once nothing of them is left. */
 void sessions_close(struct sessions *s, void (*done)(void *ctx), void *ctx);
 void sessions_drop(struct sessions **s); /* after that */
