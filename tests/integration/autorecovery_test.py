@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+"""autorecovery_test.py - copies that were lost with a bookie are made again, by themselves.
+
+Five bookies on 127.0.0.1 to .5, E=3 Qw=3 Qa=2.  What the metadata says is checked against the bookies
+themselves: each replica of each entry is read from the bookie that is said to have it.
+"""
+import argparse
+import base64
+import collections
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(here, "..", "lib"))
+from lgm import SLOW, Cases, verdict, wait_until  # noqa: E402
+from lgm_cluster import Cluster, http  # noqa: E402
+
+BUILD = None
+TOPIC = "persistent://public/default/"
+CONF = {"zkTimeout": 2000, "rwRereplicateBackoffMs": 300, "openLedgerRereplicationGracePeriod": 500,
+        "auditorPeriodicCheckInterval": 0}
+ROLL = {"managedLedgerMinLedgerRolloverTimeMinutes": 0, "managedLedgerMaxEntriesPerLedger": 400}
+
+
+# ---- metadata -------------------------------------------------------------------------------------
+
+Ledger = collections.namedtuple("Ledger", "id ensemble write state last fragments")
+
+
+def etcd_range(etcd, prefix):
+    """(key, value) of all keys that begin so."""
+    end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    body = {"key": base64.b64encode(prefix.encode()).decode(),
+            "range_end": base64.b64encode(end.encode()).decode()}
+    status, text = http(etcd.nodes[0].url + "/v3/kv/range", "POST", body)
+    assert status == 200, text
+    return [(base64.b64decode(kv["key"]).decode(), base64.b64decode(kv.get("value", "")))
+            for kv in json.loads(text).get("kvs", [])]
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7f) << shift
+        at, shift = at + 1, shift + 7
+        if not byte & 0x80:
+            return value, at
+
+
+def fields(data):
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        if tag & 7 == 0:
+            value, at = varint(data, at)
+            yield tag >> 3, value - (1 << 64) if value >> 63 else value
+        else:
+            assert tag & 7 == 2, tag
+            size, at = varint(data, at)
+            yield tag >> 3, data[at:at + size]
+            at += size
+
+
+def read_ledger(number, value):
+    head = b"BookieMetadataFormatVersion\t3\n"
+    assert value.startswith(head), value
+    size, at = varint(value, len(head))
+    numbers, fragments = {}, []
+    for field, v in fields(value[at:at + size]):
+        if field == 6:
+            members = [m.decode() for f, m in fields(v) if f == 1]
+            fragments.append((next((n for f, n in fields(v) if f == 2), 0), members))
+        else:
+            numbers[field] = v
+    return Ledger(number, numbers[2], numbers[1], numbers[5], numbers.get(4, -1), fragments)
+
+
+def ledgers(cluster):
+    found = []
+    for key, value in etcd_range(cluster.etcd, "/ledgers/"):
+        digits = key[len("/ledgers/"):].replace("/", "").replace("L", "")
+        if digits.isdigit() and "/L" in key:
+            found.append(read_ledger(int(digits), value))
+    return found
+
+
+def marks(cluster):
+    return [key for key, _ in etcd_range(cluster.etcd, "/ledgers/underreplication/ledgers/")]
+
+
+# ---- bookies --------------------------------------------------------------------------------------
+
+class Reader:
+    """Entries as one bookie has them: (length, payload), or None."""
+
+    def __init__(self, bookie):
+        host = bookie.conf["listenAddress"]
+        self.socket = socket.create_connection((host, bookie.port), timeout=20 * SLOW)
+        self.stream = self.socket.makefile("rb")
+
+    def close(self):
+        self.stream.close()
+        self.socket.close()
+
+    def read(self, ledger, entry):
+        self.socket.sendall(struct.pack(">IIqq", 20, 2 << 24 | 2 << 16, ledger, entry))
+        size, = struct.unpack(">I", self.stream.read(4))
+        answer = self.stream.read(size)
+        status, got_ledger, got_entry = struct.unpack(">iqq", answer[4:24])
+        assert (got_ledger, got_entry) == (ledger, entry)
+        if status in (1, 2):
+            return None
+        assert status == 0, f"ledger {ledger} entry {entry}: status {status}"
+        body = answer[24:]
+        return struct.unpack(">q", body[24:32])[0], body[36:]
+
+
+def lacking(cluster, only_closed=True):
+    """What is not as the metadata says: texts; each replica of each entry is read."""
+    by_name = {b.conf["bookieId"]: b for b in cluster.bookies if b.is_running}
+    readers, wrong, checked = {}, [], 0
+    try:
+        for ledger in ledgers(cluster):
+            if ledger.state != 3 and only_closed:
+                continue
+            for i, (first, members) in enumerate(ledger.fragments):
+                assert len(set(members)) == ledger.ensemble, f"{ledger}: one bookie twice"
+                after = ledger.fragments[i + 1][0] if i + 1 < len(ledger.fragments) else ledger.last + 1
+                for name in members:
+                    if name not in by_name:
+                        wrong.append(f"ledger {ledger.id} names {name}")
+                    elif name not in readers:
+                        readers[name] = Reader(by_name[name])
+                for entry in range(first, after):
+                    slots = [(entry + k) % ledger.ensemble for k in range(ledger.write)]
+                    copies = [readers[members[s]].read(ledger.id, entry)
+                              for s in slots if members[s] in readers]
+                    checked += len(copies)
+                    if None in copies or len(set(copies)) != 1:
+                        wrong.append(f"ledger {ledger.id} entry {entry} of {members}")
+    finally:
+        for reader in readers.values():
+            reader.close()
+    return wrong, checked
+
+
+def wait_whole(cluster, gone, seconds=90):
+    """No mark, no ledger that names one that is gone, and every replica where it should be."""
+    def names_none():
+        named = {m for ledger in ledgers(cluster) for _, members in ledger.fragments for m in members}
+        return not named & set(gone) and not marks(cluster)
+    try:
+        wait_until(names_none, seconds, f"no ledger names {gone}")
+    except AssertionError as e:
+        tail = "\n".join(b.output()[-3000:] for b in cluster.bookies if b.is_running)
+        raise AssertionError(f"{e}\n{ledgers(cluster)}\n{marks(cluster)}\n{tail}") from None
+    wrong, checked = lacking(cluster)
+    assert not wrong, wrong[:10]
+    assert checked > 0
+    return checked
+
+
+# ---- a cluster --------------------------------------------------------------------------------------
+
+def hosts(folder, bookies=5, conf=None, broker_conf=None):
+    c = Cluster(BUILD, folder, bookies=bookies, brokers=1, bookie_conf={**CONF, **(conf or {})},
+                broker_conf={**ROLL, "managedLedgerDefaultEnsembleSize": 3,
+                             "managedLedgerDefaultWriteQuorum": 3, "managedLedgerDefaultAckQuorum": 2,
+                             **(broker_conf or {})})
+    for i, b in enumerate(c.bookies):
+        host = f"127.0.0.{i + 1}"
+        b.conf.update({"bookieId": f"{host}:{b.port}", "listenAddress": host, "advertisedAddress": host})
+    return c
+
+
+def name(bookie):
+    return bookie.conf["bookieId"]
+
+
+def produce(cluster, folder, topic, count=2000):
+    log = os.path.join(folder, f"{topic}.log")
+    cluster.run("verify", "produce", TOPIC + topic, "--count", str(count), "--log", log)
+    return log
+
+
+def consume(cluster, topic, log):
+    v = verdict(cluster.run("verify", "consume", TOPIC + topic, "--log", log).stdout)
+    assert v["lost"] == v["duplicated"] == v["reordered"] == 0 and v["checked"] > 0, v
+
+
+def lgm(cluster, *words, check=True, seconds=120):
+    words = [cluster.lgm, *words, "--metadata", cluster.etcd.url]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds * SLOW)
+    assert not check or done.returncode == 0, f"{words}: {done.stdout}\n{done.stderr}"
+    return done
+
+
+def lose(bookie):
+    """For good, with its disks."""
+    bookie.kill()
+    shutil.rmtree(os.path.join(bookie.folder, "data"))
+
+
+def most_used(cluster):
+    named = collections.Counter(m for ledger in ledgers(cluster) for _, members in ledger.fragments
+                                for m in members)
+    return max((b for b in cluster.bookies if b.is_running), key=lambda b: named[name(b)])
+
+
+# ---- what must be so --------------------------------------------------------------------------------
+
+def lost_bookies(folder):
+    with hosts(folder) as c:
+        log = produce(c, folder, "lost")
+        first = most_used(c)
+        lose(first)
+        wait_whole(c, [name(first)])
+        second = most_used(c)
+        lose(second)
+        consume(c, "lost", log)
+        wait_whole(c, [name(first), name(second)])
+        log = produce(c, folder, "afterwards")
+        consume(c, "afterwards", log)
+
+
+def lost_while_written(folder):
+    with hosts(folder) as c:
+        log = os.path.join(folder, "live.log")
+        writer = c.spawn("verify", "produce", TOPIC + "live", "--count", "6000", "--rate", "1000",
+                         "--log", log)
+        wait_until(lambda: len(ledgers(c)) > 2, 30, "it is being written")
+        gone = most_used(c)
+        lose(gone)
+        out, err = writer.communicate(timeout=120 * SLOW)
+        assert writer.returncode == 0, f"{out}\n{err}"
+        wait_whole(c, [name(gone)])
+        consume(c, "live", log)
+
+
+def decommission_of_one_that_runs(folder):
+    with hosts(folder, bookies=4) as c:
+        log = produce(c, folder, "leaving")
+        leaving = most_used(c)
+        done = lgm(c, "bookie", "decommission", name(leaving))
+        assert "is decommissioned" in done.stdout, done.stdout
+        assert leaving.is_running
+        wait_whole(c, [name(leaving)])
+        leaving.kill()
+        leaving.refuses_to_start("bookie.cookie_refused")
+        consume(c, "leaving", log)
+        again = lgm(c, "bookie", "decommission", name(leaving), check=False)
+        assert again.returncode == 1 and "has no cookie" in again.stderr, again
+
+
+def pause_and_resume(folder):
+    with hosts(folder, bookies=4) as c:
+        log = produce(c, folder, "paused", 500)
+        assert "is paused" in lgm(c, "bookie", "autorecovery", "pause").stdout
+        gone = most_used(c)
+        lose(gone)
+        wait_until(lambda: name(gone) not in [k.rsplit("/", 1)[1] for k, _ in
+                                              etcd_range(c.etcd, "/ledgers/available/")],
+                   30, "its session is over")
+        named = [ledger.id for ledger in ledgers(c)
+                 if any(name(gone) in members for _, members in ledger.fragments)]
+        assert named
+        assert "0 ledgers" in lgm(c, "bookie", "under-replicated").stdout
+        assert "is on" in lgm(c, "bookie", "autorecovery", "resume").stdout
+        wait_whole(c, [name(gone)])
+        consume(c, "paused", log)
+
+
+def marks_that_wait(folder):
+    """With nobody to copy to, ledgers stay marked; a new bookie gets the copies."""
+    with hosts(folder, bookies=4) as c:
+        spare = c.bookies[3]
+        spare.stop()
+        log = produce(c, folder, "waiting", 500)
+        gone = most_used(c)
+        lose(gone)
+        wait_until(lambda: marks(c), 60, "they are marked")
+        text = lgm(c, "bookie", "under-replicated").stdout
+        assert f"lacks {name(gone)}" in text, text
+        spare.start()
+        wait_whole(c, [name(gone)])
+        consume(c, "waiting", log)
+
+
+def scrub(folder):
+    """A bookie that stood while others wrote on lacks entries: nobody but a comparison can tell."""
+    with hosts(folder, bookies=3, conf={"auditorPeriodicCheckInterval": 3, "zkTimeout": 60000},
+               broker_conf={"bookkeeperClientTimeoutInSeconds": 2}) as c:
+        log = produce(c, folder, "standing", 300)
+        c.bookies[2].freeze()
+        c.run("verify", "produce", TOPIC + "standing2", "--count", "900", "--log", log + "2")
+        c.bookies[2].kill()
+        c.bookies[2].start(60)
+        wait_until(lambda: lacking(c)[1] > 0 and not lacking(c)[0], 90, "all replicas are there")
+        consume(c, "standing", log)
+        consume(c, "standing2", log + "2")
+
+
+CASES = [lost_bookies, lost_while_written, decommission_of_one_that_runs, pause_and_resume,
+         marks_that_wait, scrub]
+
+
+def main():
+    global BUILD
+    args = argparse.ArgumentParser()
+    args.add_argument("--build", default="build")
+    args.add_argument("only", nargs="*")
+    options = args.parse_args()
+    BUILD = os.path.abspath(options.build)
+    cases = Cases()
+    for case in CASES:
+        if not options.only or case.__name__ in options.only:
+            cases.run(case.__name__.replace("_", " "), case)
+    cases.end()
+
+
+main()

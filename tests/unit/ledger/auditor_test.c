@@ -1,0 +1,170 @@
+/* When to audit, and for whom. */
+#include "ledger/auditor.h"
+
+#include "common/rng.h"
+#include "tests/lib/suite.h"
+
+enum { DELAY = 100, PERIOD = 10000, RETRY = 30 };
+
+static struct auditor a;
+
+static void begin(void)
+{
+    auditor_init(&a, DELAY, PERIOD, RETRY, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        auditor_saw(&a, i, true, false, 0);
+    ck_assert_uint_eq(auditor_due(&a, 0), 0);
+    auditor_began(&a, 0);
+    auditor_ended(&a, true, 0);
+}
+
+static void lose(uint32_t bookie, uint64_t now)
+{
+    auditor_saw(&a, bookie, false, false, now);
+}
+
+START_TEST(with_everybody_there_only_the_period_counts)
+{
+    begin();
+    ck_assert_uint_eq(auditor_due(&a, 5), PERIOD);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(a_lost_one_is_waited_for)
+{
+    begin();
+    lose(1, 50);
+    ck_assert_uint_eq(auditor_due(&a, 60), 150);
+    auditor_saw(&a, 1, true, false, 70);
+    ck_assert_uint_eq(auditor_due(&a, 80), PERIOD);
+    lose(1, 90);
+    ck_assert_uint_eq(auditor_due(&a, 95), 190);
+    auditor_began(&a, 190);
+    ck_assert_uint_eq(auditor_due(&a, 190), AUDITOR_NEVER);
+    ck_assert(auditor_is_after(&a, 1) && !auditor_is_after(&a, 2));
+    auditor_ended(&a, true, 200);
+    ck_assert_uint_eq(auditor_due(&a, 200), PERIOD);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(two_are_not)
+{
+    begin();
+    lose(1, 50);
+    lose(2, 60);
+    ck_assert_uint_eq(auditor_due(&a, 60), 60);
+    auditor_began(&a, 60);
+    ck_assert(auditor_is_after(&a, 1) && auditor_is_after(&a, 2));
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(an_audit_that_failed_is_done_again)
+{
+    begin();
+    lose(1, 50);
+    auditor_began(&a, 150);
+    auditor_ended(&a, false, 160);
+    ck_assert_uint_eq(auditor_due(&a, 160), 160 + RETRY);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(one_that_was_lost_again_meanwhile_is_audited_again)
+{
+    begin();
+    lose(1, 50);
+    auditor_began(&a, 150);
+    auditor_saw(&a, 1, true, false, 155);
+    lose(1, 156);
+    auditor_ended(&a, true, 160);
+    ck_assert_uint_eq(auditor_due(&a, 160), 256);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(one_that_leaves_is_audited_until_nothing_names_it)
+{
+    begin();
+    auditor_saw(&a, 3, true, true, 50);
+    ck_assert_uint_eq(auditor_due(&a, 50), 50);
+    auditor_began(&a, 50);
+    ck_assert(auditor_is_after(&a, 3));
+    auditor_ended(&a, true, 60);
+    ck_assert_uint_eq(auditor_due(&a, 60), 60 + RETRY);
+    auditor_began(&a, 90);
+    auditor_ended(&a, true, 95);
+    ck_assert_uint_eq(auditor_due(&a, 95), PERIOD);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(paused_means_never)
+{
+    begin();
+    lose(1, 50);
+    lose(2, 50);
+    auditor_pause(&a, true);
+    ck_assert_uint_eq(auditor_due(&a, 99), AUDITOR_NEVER);
+    auditor_pause(&a, false);
+    ck_assert_uint_eq(auditor_due(&a, 99), 99);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(the_first_audit_takes_those_for_lost_that_only_ledgers_know)
+{
+    auditor_init(&a, DELAY, 0, RETRY, 7);
+    auditor_began(&a, 7);
+    ck_assert(!auditor_is_after(&a, 9));
+    lose(9, 8);
+    auditor_ended(&a, true, 9);
+    ck_assert_uint_eq(auditor_due(&a, 9), 108);
+    auditor_drop(&a);
+}
+END_TEST
+
+/* Whoever stays away is audited once its time is over, however others come and go. */
+START_TEST(nobody_is_forgotten)
+{
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        uint64_t dice = seed, now = 0, lost_at = 0;
+        bool audited = false;
+        begin();
+        for (unsigned step = 0; step < 200; step++) {
+            now += rng_below(&dice, 20);
+            if (step == 20)
+                lose(0, lost_at = now);
+            if (rng_below(&dice, 6) == 0)
+                auditor_saw(&a, 1 + (uint32_t)rng_below(&dice, 3), rng_below(&dice, 2), false, now);
+            if (auditor_due(&a, now) > now)
+                continue;
+            auditor_began(&a, now);
+            bool after = auditor_is_after(&a, 0), good = rng_below(&dice, 4) > 0;
+            now += rng_below(&dice, 5);
+            auditor_ended(&a, good, now);
+            audited |= after && good;
+        }
+        ck_assert(now < lost_at + DELAY + 500 || audited);
+        auditor_drop(&a);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    return suite_run(
+        "auditor",
+        (suite_case[]){SUITE_CASE(with_everybody_there_only_the_period_counts),
+                       SUITE_CASE(a_lost_one_is_waited_for),
+                       SUITE_CASE(two_are_not),
+                       SUITE_CASE(an_audit_that_failed_is_done_again),
+                       SUITE_CASE(one_that_was_lost_again_meanwhile_is_audited_again),
+                       SUITE_CASE(one_that_leaves_is_audited_until_nothing_names_it),
+                       SUITE_CASE(paused_means_never),
+                       SUITE_CASE(the_first_audit_takes_those_for_lost_that_only_ledgers_know),
+                       SUITE_CASE(nobody_is_forgotten),
+                       {0}});
+}
