@@ -847,6 +847,7 @@ def seek_survives_restart(w):
     receive(consumer, 100)
     consumer.seek(ids[60])
     restart()
+    soon(consumer.is_connected, "the consumer is there again")  # what was in its queue is gone
     same(receive(consumer, 40), numbered(60, 100))
     nothing_more(consumer)
 

@@ -176,7 +176,7 @@ func tableView(w *world) {
 	}
 	sendMessages(producer, sent)
 	view, err := w.client.CreateTableView(pulsar.TableViewOptions{Topic: w.topic("t"),
-		Schema: pulsar.NewStringSchema(nil), SchemaValueType: reflect.TypeOf("")})
+		Schema: pulsar.NewStringSchema(nil), SchemaValueType: reflect.TypeOf(new(string))})
 	must(err)
 	defer view.Close()
 	check(view.Size() == 10, "%d keys", view.Size())
@@ -228,13 +228,15 @@ func patternTopicAppearsLater(w *world) {
 	nothingMore(consumer)
 }
 
+// nonPersistent: nothing is acknowledged. Such messages all have the same id, as Pulsar's have, and
+// this client drops what has an id whose acknowledgement it has not sent yet.
 func nonPersistent(w *world) {
 	topic := "non-persistent://public/default/" + w.topic("t")
 	send(w.producer(topic), numbered(0, 5)) // nobody listens: they are gone
 	one, two := w.consumer(topic, sub("a")), w.consumer(topic, sub("b"), shared)
 	send(w.producer(topic), numbered(5, 105))
 	sendAll(w.producer(topic, batching), numbered(105, 205))
-	same(receiveAndAck(one, 200), numbered(5, 205))
-	same(receiveAndAck(two, 200), numbered(5, 205))
+	same(receive(one, 200), numbered(5, 205))
+	same(receive(two, 200), numbered(5, 205))
 	nothingMore(one, two)
 }

@@ -224,8 +224,10 @@ final class Reading {
                 () -> w.admin.topics().getSubscriptions(topic).isEmpty());
     }
 
+    /** It waits for what is there only if the topic's whole name is given: else it takes it for a
+     * non-persistent one. */
     private static void tableView(World w) throws Exception {
-        String topic = w.topic("t");
+        String topic = w.fullTopic("t");
         var producer = w.client.newProducer(Schema.BYTES).topic(topic).create();
         for (int i = 0; i < 100; i++) {
             producer.newMessage().key("key-" + i % 10).value(("value " + i).getBytes()).send();
