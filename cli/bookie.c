@@ -300,7 +300,7 @@ int command_bookie(int argc, char **argv)
     }
     if (optind == argc)
         return usage_error("bookie", "what is to be done?");
-    int code = store_open("bookie", b.url, &b.etcd, &b.m);
+    int code = cli_store_open("bookie", b.url, &b.etcd, &b.m);
     if (code != EXIT_DONE)
         return code;
     code = run(&b, argc - optind, argv + optind);

@@ -9,8 +9,8 @@
 
 enum { PAGE = 500, PATIENCE_US = 10 * 1000 * 1000 };
 
-int store_open(const char *command, const char *url, const struct meta_etcd_conf *etcd,
-               struct metadata **m)
+int cli_store_open(const char *command, const char *url, const struct meta_etcd_conf *etcd,
+                   struct metadata **m)
 {
     struct meta_etcd_conf conf = *etcd;
 

@@ -9,8 +9,8 @@
 #include "metadata/open.h"
 
 /* Fills *m, or says why not and gives the exit code; EXIT_DONE: it is open. */
-int store_open(const char *command, const char *url, const struct meta_etcd_conf *etcd,
-               struct metadata **m);
+int cli_store_open(const char *command, const char *url, const struct meta_etcd_conf *etcd,
+                   struct metadata **m);
 /* Every key under prefix, in order. */
 MUST_CHECK enum err store_scan(struct metadata *m, const char *prefix, bool keys_only,
                                void (*each)(void *ctx, const struct meta_item *item), void *ctx);
