@@ -57,9 +57,13 @@ static void help(const char *group)
         help_options(v);
         printf("\n      %s\n", v->help);
     }
-    puts("\n--json prints what the broker said; --admin-url, else LGM_ADMIN_URL, else\n"
-         "http://127.0.0.1:8080 says where it is.  A TOPIC is `t`, `tenant/namespace/t` or a full\n"
-         "name, a NAMESPACE `tenant/namespace`.");
+    puts(
+        "\n--json prints what the broker said; --admin-url, else LGM_ADMIN_URL, else\n"
+        "http://127.0.0.1:8080 says where it is.  For https://HOST:8443: --tls-trust FILE,\n"
+        "whose certificates are trusted; --tls-cert FILE and --tls-key FILE, shown to the broker;\n"
+        "--tls-insecure, whatever certificate it shows.\n"
+        "A TOPIC is `t`, `tenant/namespace/t` or a full\n"
+        "name, a NAMESPACE `tenant/namespace`.");
 }
 
 /* ---- the command line ---- */
@@ -95,26 +99,50 @@ const char *admin_option(const struct admin_call *c, const char *name, size_t le
     return NULL;
 }
 
+/* Of every verb; NULL: it is none of them. */
+static const char **everywhere(struct admin_call *c, const char *word)
+{
+    const struct {
+        const char *word, **into;
+    } all[] = {{"--admin-url", &c->url},
+               {"--tls-trust", &c->trust},
+               {"--tls-cert", &c->cert},
+               {"--tls-key", &c->key}};
+
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (strcmp(word, all[i].word) == 0)
+            return all[i].into;
+    return NULL;
+}
+
+static bool *flag_everywhere(struct admin_call *c, const char *word)
+{
+    return strcmp(word, "--json") == 0           ? &c->json
+           : strcmp(word, "--tls-insecure") == 0 ? &c->insecure
+                                                 : NULL;
+}
+
 /* NULL: fine; else what is wrong with it. */
 static const char *take_option(struct admin_call *c, int argc, char **argv, int *i)
 {
     const char *word = argv[*i];
+    bool *said = flag_everywhere(c, word);
 
-    if (strcmp(word, "--json") == 0) {
-        c->json = true;
+    if (said) {
+        *said = true;
         return NULL;
     }
-    bool url = strcmp(word, "--admin-url") == 0;
-    const char *o = url ? NULL : option_like(c->verb, word);
-    if (!url && !o)
+    const char **into = everywhere(c, word);
+    const char *o = into ? NULL : option_like(c->verb, word);
+    if (!into && !o)
         return "this verb does not know the option";
     size_t len = o ? strcspn(o, "!? ") : 0;
     bool flag = o && o[len] == '?';
     if (!flag && *i + 1 == argc)
         return "the option needs a value";
     const char *value = flag ? "true" : argv[++*i];
-    if (url)
-        c->url = value;
+    if (into)
+        *into = value;
     else if (c->n_options == ADMIN_OPTIONS)
         return "too many options";
     else {
@@ -127,9 +155,11 @@ static const char *take_option(struct admin_call *c, int argc, char **argv, int 
 
 static bool knows(const struct admin_verb *v, int argc, char **argv)
 {
+    struct admin_call none = {0};
+
     for (int i = 0; i < argc; i++) {
         bool option = argv[i][0] == '-' && (argv[i][1] < '0' || argv[i][1] > '9');
-        if (option && strcmp(argv[i], "--json") != 0 && strcmp(argv[i], "--admin-url") != 0 &&
+        if (option && !flag_everywhere(&none, argv[i]) && !everywhere(&none, argv[i]) &&
             !option_like(v, argv[i]))
             return false;
     }

@@ -13,9 +13,24 @@ static size_t on_body(char *at, size_t size, size_t n, void *ctx)
     return size * n;
 }
 
+static void set_tls(CURL *curl, const struct admin_call *c)
+{
+    if (c->trust)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, c->trust);
+    if (c->cert)
+        curl_easy_setopt(curl, CURLOPT_SSLCERT, c->cert);
+    if (c->key)
+        curl_easy_setopt(curl, CURLOPT_SSLKEY, c->key);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
+    if (strncmp(c->url, "https:", 6) == 0)
+        curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "https");
+}
+
 static CURLcode ask(CURL *curl, const struct admin_call *c, const char *url, const char *body,
                     struct text *answer)
 {
+    set_tls(curl, c);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, c->verb->method);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)TIMEOUT_S);

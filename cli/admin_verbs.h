@@ -29,7 +29,8 @@ struct admin_call {
     } option[ADMIN_OPTIONS];
     unsigned n_options;
     const char *url;
-    bool json;
+    const char *trust, *cert, *key; /* files, for https; NULL: none */
+    bool insecure, json;
 };
 
 const char *admin_option(const struct admin_call *c, const char *name, size_t len); /* or NULL */

@@ -15,6 +15,7 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_RAW };
 
 struct consume {
     struct cli cli;
+    struct tls_conf tls;
     struct consumer_conf conf;
     struct consumer *consumer;
     const char *url;
@@ -37,7 +38,8 @@ static const char help[] =
     "alone)\n"
     "      --idle SECONDS     end with exit code 1 when nothing came for so long\n"
     "      --name NAME        name of the consumer\n"
-    "      --url URL          service url (LGM_URL, else pulsar://127.0.0.1:6650)\n\n"
+    "      --url URL          service url (LGM_URL, else pulsar://127.0.0.1:6650)\n" CLI_TLS_HELP
+    "\n"
     "Example: lgm consume my-topic -s my-sub -p Earliest --format json\n";
 
 static void finish(void *ctx)
@@ -192,6 +194,7 @@ static const struct option options[] = {{"subscription", required_argument, NULL
                                         {"idle", required_argument, NULL, 'i'},
                                         {"name", required_argument, NULL, 'N'},
                                         {"url", required_argument, NULL, 'u'},
+                                        CLI_TLS_OPTIONS,
                                         {"help", no_argument, NULL, 'h'},
                                         {0}};
 
@@ -233,15 +236,17 @@ static bool take(struct consume *c, int option, const char *text)
     case 'N':
         c->conf.name = text;
         return true;
-    default:
+    case 'u':
         c->url = text;
         return true;
+    default:
+        return cli_take_tls(&c->tls, option, text);
     }
 }
 
 static int run(struct consume *c)
 {
-    int code = cli_open(&c->cli, "consume", c->url, stop, c);
+    int code = cli_open(&c->cli, "consume", c->url, &c->tls, stop, c);
     if (code)
         return code;
     c->idle.run = idle;

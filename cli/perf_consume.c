@@ -278,10 +278,13 @@ static const char *since(const struct perf_run *r)
 static int run(struct perf_run *r)
 {
     const struct perf_options *o = r->o;
-    const struct tls_conf tls = {.trust_file = o->trust_file, .insecure = o->insecure};
+    const struct tls_conf tls = {.trust_file = o->trust_file,
+                                 .cert_file = o->cert_file,
+                                 .key_file = o->key_file,
+                                 .insecure = o->insecure};
     if (r->n == 0)
         return usage_error(perf_command_name(o->command), "-ss names no subscription");
-    int code = cli_open_tls(&r->cli, perf_command_name(o->command), o->url, &tls, stop, r);
+    int code = cli_open(&r->cli, perf_command_name(o->command), o->url, &tls, stop, r);
     if (code)
         return code;
     open_more(r);

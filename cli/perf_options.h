@@ -15,7 +15,7 @@ enum perf_command { PERF_PRODUCE, PERF_CONSUME, PERF_READ };
 
 struct perf_options {
     enum perf_command command;
-    const char *url, *json, *trust_file;
+    const char *url, *json, *trust_file, *cert_file, *key_file;
     bool insecure;
     uint64_t topics;
     double rate;       /* messages a second of all together; 0: no limit */

@@ -378,10 +378,13 @@ static void run_init(struct perf_run *r, const struct perf_options *o)
 
 int perf_produce(const struct perf_options *o)
 {
-    const struct tls_conf tls = {.trust_file = o->trust_file, .insecure = o->insecure};
+    const struct tls_conf tls = {.trust_file = o->trust_file,
+                                 .cert_file = o->cert_file,
+                                 .key_file = o->key_file,
+                                 .insecure = o->insecure};
     struct perf_run *r = mem_new(struct perf_run);
     run_init(r, o);
-    int code = cli_open_tls(&r->cli, perf_command_name(o->command), o->url, &tls, stop, r);
+    int code = cli_open(&r->cli, perf_command_name(o->command), o->url, &tls, stop, r);
     if (!code) {
         open_more(r);
         code = cli_run(&r->cli);

@@ -26,6 +26,7 @@ struct text {
 
 struct produce {
     struct cli cli;
+    struct tls_conf tls;
     struct producer_conf conf;
     struct producer *producer;
     const char *url, *lines_path;
@@ -65,7 +66,8 @@ static const char help[] =
     "      --no-batching      every message by itself\n"
     "      --name NAME        name of the producer\n"
     "      --timeout SECONDS  give up on a message after so long (it waits)\n"
-    "      --url URL          service url (LGM_URL, else pulsar://127.0.0.1:6650)\n\n"
+    "      --url URL          service url (LGM_URL, else pulsar://127.0.0.1:6650)\n" CLI_TLS_HELP
+    "\n"
     "Large messages are sent in pieces.  Exit code 1: some message was not acknowledged.\n"
     "Example: seq 1000 | lgm produce my-topic --lines - -c zstd\n";
 
@@ -217,14 +219,21 @@ static void tell(void *ctx)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static const struct option options[] = {
-    {"message", required_argument, NULL, 'm'}, {"file", required_argument, NULL, 'f'},
-    {"lines", required_argument, NULL, 'L'},   {"times", required_argument, NULL, 'n'},
-    {"key", required_argument, NULL, 'k'},     {"property", required_argument, NULL, 'p'},
-    {"rate", required_argument, NULL, 'r'},    {"compression", required_argument, NULL, 'c'},
-    {"no-batching", no_argument, NULL, 'B'},   {"name", required_argument, NULL, 'N'},
-    {"timeout", required_argument, NULL, 'T'}, {"url", required_argument, NULL, 'u'},
-    {"help", no_argument, NULL, 'h'},          {0}};
+static const struct option options[] = {{"message", required_argument, NULL, 'm'},
+                                        {"file", required_argument, NULL, 'f'},
+                                        {"lines", required_argument, NULL, 'L'},
+                                        {"times", required_argument, NULL, 'n'},
+                                        {"key", required_argument, NULL, 'k'},
+                                        {"property", required_argument, NULL, 'p'},
+                                        {"rate", required_argument, NULL, 'r'},
+                                        {"compression", required_argument, NULL, 'c'},
+                                        {"no-batching", no_argument, NULL, 'B'},
+                                        {"name", required_argument, NULL, 'N'},
+                                        {"timeout", required_argument, NULL, 'T'},
+                                        {"url", required_argument, NULL, 'u'},
+                                        CLI_TLS_OPTIONS,
+                                        {"help", no_argument, NULL, 'h'},
+                                        {0}};
 
 static bool add_text(struct produce *p, char *bytes, size_t len)
 {
@@ -302,9 +311,11 @@ static bool take(struct produce *p, int option, char *text)
         return true;
     case 'T':
         return set_timeout(p, text);
-    default:
+    case 'u':
         p->url = text;
         return true;
+    default:
+        return cli_take_tls(&p->tls, option, text);
     }
 }
 
@@ -318,7 +329,7 @@ static void report(const struct produce *p)
 
 static int run(struct produce *p)
 {
-    int code = cli_open(&p->cli, "produce", p->url, stop, p);
+    int code = cli_open(&p->cli, "produce", p->url, &p->tls, stop, p);
     if (code)
         return code;
     p->tick.run = tick;

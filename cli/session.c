@@ -57,13 +57,28 @@ static void watch_signals(struct cli *c)
         abort();
 }
 
-int cli_open(struct cli *c, const char *name, const char *url, void (*stop)(void *ctx), void *ctx)
+bool cli_take_tls(struct tls_conf *tls, int option, const char *text)
 {
-    return cli_open_tls(c, name, url, NULL, stop, ctx);
+    switch (option) {
+    case CLI_TLS_TRUST:
+        tls->trust_file = text;
+        return true;
+    case CLI_TLS_CERT:
+        tls->cert_file = text;
+        return true;
+    case CLI_TLS_KEY:
+        tls->key_file = text;
+        return true;
+    case CLI_TLS_INSECURE:
+        tls->insecure = true;
+        return true;
+    default:
+        return false;
+    }
 }
 
-int cli_open_tls(struct cli *c, const char *name, const char *url, const struct tls_conf *tls,
-                 void (*stop)(void *ctx), void *ctx)
+int cli_open(struct cli *c, const char *name, const char *url, const struct tls_conf *tls,
+             void (*stop)(void *ctx), void *ctx)
 {
     static const char scheme[] = "pulsar+ssl://";
     *c = (struct cli){.name = name, .stop = stop, .ctx = ctx};
@@ -75,10 +90,9 @@ int cli_open_tls(struct cli *c, const char *name, const char *url, const struct 
     watch_signals(c);
     c->loop = loop_new("lgm");
     struct client_conf conf = {.url = cli_url(url)};
-    if (strncmp(conf.url, scheme, sizeof scheme - 1) == 0 &&
-        tls_client(&c->tls, tls ? tls : &(struct tls_conf){0})) {
+    if (strncmp(conf.url, scheme, sizeof scheme - 1) == 0 && tls_client(&c->tls, tls)) {
         loop_drop(&c->loop);
-        return usage_error(name, "the certificates to trust cannot be used");
+        return usage_error(name, "the certificates cannot be used");
     }
     conf.tls = c->tls;
     if (client_open(&c->client, c->loop, &conf)) {

@@ -31,11 +31,24 @@ struct cli {
     void (*tell)(void *ctx); /* prints one progress line, without a newline */
 };
 
-/* Complains and gives EXIT_FAILED or EXIT_USAGE, or 0. */
-int cli_open(struct cli *c, const char *name, const char *url, void (*stop)(void *ctx), void *ctx);
-/* The same to a pulsar+ssl URL; NULL: the system's certificates are trusted. */
-int cli_open_tls(struct cli *c, const char *name, const char *url, const struct tls_conf *tls,
-                 void (*stop)(void *ctx), void *ctx);
+/* Complains and gives EXIT_FAILED or EXIT_USAGE, or 0.  `tls`: for a pulsar+ssl URL. */
+int cli_open(struct cli *c, const char *name, const char *url, const struct tls_conf *tls,
+             void (*stop)(void *ctx), void *ctx);
+/* Options of every client command, and what they come to. */
+enum { CLI_TLS_TRUST = 1000, CLI_TLS_CERT, CLI_TLS_KEY, CLI_TLS_INSECURE };
+#define CLI_TLS_OPTIONS                                      \
+    {"tls-trust", required_argument, NULL, CLI_TLS_TRUST},   \
+        {"tls-cert", required_argument, NULL, CLI_TLS_CERT}, \
+        {"tls-key", required_argument, NULL, CLI_TLS_KEY},   \
+    {                                                        \
+        "tls-insecure", no_argument, NULL, CLI_TLS_INSECURE  \
+    }
+#define CLI_TLS_HELP                                                                         \
+    "      --tls-trust FILE   whose certificates are trusted, with pulsar+ssl://HOST:6651\n" \
+    "      --tls-cert FILE    shown to the broker; --tls-key FILE: its key\n"                \
+    "      --tls-insecure     whatever certificate the broker shows\n"
+bool cli_take_tls(struct tls_conf *tls, int option, const char *text); /* false: none of these */
+
 /* Calls tell() twice a second while standard error is a terminal. */
 void cli_progress(struct cli *c, void (*tell)(void *ctx));
 int cli_run(struct cli *c);                 /* until cli_end(); gives the exit code */

@@ -23,6 +23,7 @@ struct standalone {
     const char *data, *bind, *advertise;
     char *real_data; /* the same folder whatever way it was spelled: cookies compare text */
     uint64_t bookies, port, web_port;
+    const char *tls_port, *tls_web_port, *tls_cert, *tls_key; /* NULL: not said */
     const char *set[SETS_MAX], *bookie_set[SETS_MAX];
     unsigned n_set, n_bookie_set;
 
@@ -44,6 +45,9 @@ static const char help[] =
     "copies\n"
     "  --port PORT            of the Pulsar protocol (6650); 0 picks a free one\n"
     "  --web-port PORT        of HTTP (8080); 0 picks a free one\n"
+    "  --tls-port PORT        of the Pulsar protocol with TLS, 6651 as a rule\n"
+    "  --tls-web-port PORT    of HTTPS, 8443 as a rule\n"
+    "  --tls-cert FILE        PEM certificate for both; --tls-key FILE: its key\n"
     "  --bind ADDRESS         to listen on (127.0.0.1); 0.0.0.0 for all\n"
     "  --advertise HOST       that clients are told to connect to (127.0.0.1)\n"
     "  --set KEY=VALUE        a setting of the broker (keys of broker.conf); may be repeated\n"
@@ -100,6 +104,19 @@ static uint64_t at_most(uint64_t n, uint64_t limit)
     return n < limit ? n : limit;
 }
 
+static enum err configure_tls(struct standalone *s)
+{
+    const char *pairs[][2] = {{"brokerServicePortTls", s->tls_port},
+                              {"webServicePortTls", s->tls_web_port},
+                              {"tlsCertificateFilePath", s->tls_cert},
+                              {"tlsKeyFilePath", s->tls_key}};
+
+    for (unsigned i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i][1])
+            TRY(set_both(&broker_config_table, &s->broker_conf, pairs[i][0], pairs[i][1]));
+    return ERR_OK;
+}
+
 static enum err configure_broker(struct standalone *s)
 {
     const struct config_table *t = &broker_config_table;
@@ -111,6 +128,7 @@ static enum err configure_broker(struct standalone *s)
     TRY(set_both(t, c, "advertisedAddress", s->advertise));
     TRY(set_number(t, c, "brokerServicePort", s->port));
     TRY(set_number(t, c, "webServicePort", s->web_port));
+    TRY(configure_tls(s));
     TRY(set_number(t, c, "managedLedgerDefaultEnsembleSize", at_most(s->bookies, 3)));
     TRY(set_number(t, c, "managedLedgerDefaultWriteQuorum", at_most(s->bookies, 2)));
     TRY(set_number(t, c, "managedLedgerDefaultAckQuorum", at_most(s->bookies, 2)));
@@ -140,19 +158,34 @@ static bool bookies_left_out(const struct standalone *s)
     return false;
 }
 
+/* Gives; NULL: that port is not open. */
+static char *url_of(const struct standalone *s, const char *scheme, int64_t port)
+{
+    if (port == CONFIG_NO_PORT)
+        return NULL;
+    return mem_format("%s://%s:%lld", scheme, s->advertise, (long long)port);
+}
+
 static enum err open_metadata(struct standalone *s)
 {
+    const struct broker_conf *c = &s->broker_conf;
     char *dir = mem_format("%s/metadata", s->data);
-    char *web = mem_format("http://%s:%llu", s->advertise, (unsigned long long)s->web_port);
-    char *service = mem_format("pulsar://%s:%llu", s->advertise, (unsigned long long)s->port);
-    struct cluster_urls urls = {.web_service = web, .broker_service = service};
+    char *web = url_of(s, "http", c->web_port), *web_tls = url_of(s, "https", c->web_port_tls);
+    char *service = url_of(s, "pulsar", c->port);
+    char *service_tls = url_of(s, "pulsar+ssl", c->port_tls);
+    struct cluster_urls urls = {.web_service = web,
+                                .web_service_tls = web_tls,
+                                .broker_service = service,
+                                .broker_service_tls = service_tls};
 
     enum err err = meta_rocks_open(&s->meta, dir);
     if (!err)
         err = cluster_init(s->meta, "standalone", &urls);
     mem_free(dir);
     mem_free(web);
+    mem_free(web_tls);
     mem_free(service);
+    mem_free(service_tls);
     return err;
 }
 
@@ -200,21 +233,52 @@ static void stop(struct standalone *s)
     mem_free(s->real_data);
 }
 
+/* "pulsar://127.0.0.1:6650, pulsar+ssl://..."; gives. */
+static char *open_urls(const struct standalone *s)
+{
+    const struct broker_ports p = broker_ports(s->broker);
+    const struct {
+        const char *scheme;
+        unsigned port;
+    } all[] = {{"pulsar", p.plain}, {"http", p.web}, {"pulsar+ssl", p.tls}, {"https", p.web_tls}};
+    char *text = mem_string("");
+
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].port == 0)
+            continue;
+        char *longer = mem_format("%s%s%s://%s:%u", text, *text ? ", " : "", all[i].scheme,
+                                  s->advertise, all[i].port);
+        mem_free(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* The option that a client needs; gives. */
+static char *url_option(const struct standalone *s)
+{
+    const struct broker_ports p = broker_ports(s->broker);
+
+    if (p.plain == 6650)
+        return mem_string("");
+    if (p.plain > 0)
+        return mem_format(" --url pulsar://%s:%u", s->advertise, p.plain);
+    return mem_format(" --url pulsar+ssl://%s:%u --tls-trust FILE", s->advertise, p.tls);
+}
+
 static void say_ready(const struct standalone *s, uint64_t took_us)
 {
-    unsigned port = broker_port(s->broker);
-    char *url =
-        port == 6650 ? mem_string("") : mem_format(" --url pulsar://%s:%u", s->advertise, port);
+    char *urls = open_urls(s), *url = url_option(s);
     printf("LGM " LGM_VERSION " standalone: %llu bookie%s, data in %s\n"
-           "ready after %.2f s: pulsar://%s:%u and http://%s:%u\n"
+           "ready after %.2f s: %s\n"
            "From another terminal:\n"
            "  %s produce my-topic -m hello%s\n"
            "  %s consume my-topic -s my-sub -p Earliest%s\n"
            "Ctrl-C stops it; the next start goes on with the same data.\n",
            (unsigned long long)s->bookies, s->bookies == 1 ? "" : "s", s->data,
-           (double)took_us / 1e6, s->advertise, port, s->advertise, broker_web_port(s->broker),
-           program_path, url, program_path, url);
+           (double)took_us / 1e6, urls, program_path, url, program_path, url);
     fflush(stdout);
+    mem_free(urls);
     mem_free(url);
 }
 
@@ -233,6 +297,10 @@ static const struct option options[] = {{"data", required_argument, NULL, 'd'},
                                         {"bookies", required_argument, NULL, 'b'},
                                         {"port", required_argument, NULL, 'p'},
                                         {"web-port", required_argument, NULL, 'w'},
+                                        {"tls-port", required_argument, NULL, 'P'},
+                                        {"tls-web-port", required_argument, NULL, 'W'},
+                                        {"tls-cert", required_argument, NULL, 'c'},
+                                        {"tls-key", required_argument, NULL, 'k'},
                                         {"bind", required_argument, NULL, 'B'},
                                         {"advertise", required_argument, NULL, 'a'},
                                         {"set", required_argument, NULL, 's'},
@@ -267,6 +335,18 @@ static bool take(struct standalone *s, int option, const char *text)
         return take_number(text, 0, 65535, &s->port);
     case 'w':
         return take_number(text, 0, 65535, &s->web_port);
+    case 'P':
+        s->tls_port = text;
+        return true;
+    case 'W':
+        s->tls_web_port = text;
+        return true;
+    case 'c':
+        s->tls_cert = text;
+        return true;
+    case 'k':
+        s->tls_key = text;
+        return true;
     case 'B':
         s->bind = text;
         return true;

@@ -61,14 +61,19 @@ static const struct option options[] = {{"count", required_argument, NULL, 'n'},
                                         {"consumers", required_argument, NULL, 'c'},
                                         {"churn", required_argument, NULL, 'c'},
                                         {"url", required_argument, NULL, 'b'},
+                                        {"tls-trust", required_argument, NULL, 'b'},
+                                        {"tls-cert", required_argument, NULL, 'b'},
+                                        {"tls-key", required_argument, NULL, 'b'},
+                                        {"tls-insecure", no_argument, NULL, 'b'},
                                         {"log", required_argument, NULL, 'l'},
                                         {"help", no_argument, NULL, 'h'},
                                         {0}};
 
 /* As they are written, in the order of `options`. */
-static const char *const written[] = {"--count", "--size",   "--rate", "--no-batching",
-                                      "--idle",  "--strict", "--type", "--consumers",
-                                      "--churn", "--url"};
+static const char *const written[] = {"--count",   "--size",        "--rate",      "--no-batching",
+                                      "--idle",    "--strict",      "--type",      "--consumers",
+                                      "--churn",   "--url",         "--tls-trust", "--tls-cert",
+                                      "--tls-key", "--tls-insecure"};
 
 static void take(struct both *b, int option, int index, const char *text)
 {

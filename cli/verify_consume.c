@@ -15,6 +15,7 @@ enum { LOOK_US = 100 * 1000, CONSUMERS_MAX = 64 };
 
 struct consume_run {
     struct cli cli;
+    struct tls_conf tls;
     const char *topic, *log_path, *url;
     double idle_s;
     bool strict;
@@ -43,7 +44,8 @@ static const char help[] =
     "  --consumers N    of a Shared subscription, in this process (1)\n"
     "  --churn MS       close one of them so often, with what it holds, and open another\n"
     "  --strict         resent records count as a failure too\n"
-    "  --url URL        service url (LGM_URL, else pulsar://127.0.0.1:6650)\n\n"
+    "  --url URL        service url (LGM_URL, else pulsar://127.0.0.1:6650)\n"
+    "  --tls-trust, --tls-cert, --tls-key FILE, --tls-insecure: as `lgm produce --help` says\n\n"
     "Example: lgm verify consume my-topic --log /tmp/run.log\n";
 
 static void finish(void *ctx)
@@ -172,6 +174,7 @@ static const struct option options[] = {{"log", required_argument, NULL, 'l'},
                                         {"idle", required_argument, NULL, 'i'},
                                         {"strict", no_argument, NULL, 'S'},
                                         {"url", required_argument, NULL, 'u'},
+                                        CLI_TLS_OPTIONS,
                                         {"type", required_argument, NULL, 't'},
                                         {"consumers", required_argument, NULL, 'c'},
                                         {"churn", required_argument, NULL, 'C'},
@@ -201,15 +204,17 @@ static bool take(struct consume_run *r, int option, const char *text)
         return !parse_u64(text, &r->consumers) && r->consumers > 0 && r->consumers <= CONSUMERS_MAX;
     case 'C':
         return !parse_u64(text, &r->churn_ms);
-    default:
+    case 'u':
         r->url = text;
         return true;
+    default:
+        return cli_take_tls(&r->tls, option, text);
     }
 }
 
 static int run(struct consume_run *r)
 {
-    int code = cli_open(&r->cli, "verify consume", r->url, stop, r);
+    int code = cli_open(&r->cli, "verify consume", r->url, &r->tls, stop, r);
     if (code)
         return code;
     enum err err = verify_evidence_open(&r->evidence, r->log_path);

@@ -23,6 +23,7 @@ struct verify_send {
 
 struct produce_run {
     struct cli cli;
+    struct tls_conf tls;
     const char *topic, *log_path, *url;
     uint64_t count, size;
     double rate;
@@ -44,7 +45,8 @@ static const char help[] =
     "  --size BYTES     of a record (128)\n"
     "  --rate N         at most N records a second\n"
     "  --no-batching    every record an entry of its own\n"
-    "  --url URL        service url (LGM_URL, else pulsar://127.0.0.1:6650)\n\n"
+    "  --url URL        service url (LGM_URL, else pulsar://127.0.0.1:6650)\n"
+    "  --tls-trust, --tls-cert, --tls-key FILE, --tls-insecure: as `lgm produce --help` says\n\n"
     "Example: lgm verify produce my-topic --count 100000 --log /tmp/run.log\n";
 
 static void finish(void *ctx)
@@ -239,11 +241,15 @@ static void tell(void *ctx)
             (unsigned long long)r->count);
 }
 
-static const struct option options[] = {
-    {"count", required_argument, NULL, 'n'}, {"log", required_argument, NULL, 'l'},
-    {"size", required_argument, NULL, 's'},  {"rate", required_argument, NULL, 'r'},
-    {"no-batching", no_argument, NULL, 'B'}, {"url", required_argument, NULL, 'u'},
-    {"help", no_argument, NULL, 'h'},        {0}};
+static const struct option options[] = {{"count", required_argument, NULL, 'n'},
+                                        {"log", required_argument, NULL, 'l'},
+                                        {"size", required_argument, NULL, 's'},
+                                        {"rate", required_argument, NULL, 'r'},
+                                        {"no-batching", no_argument, NULL, 'B'},
+                                        {"url", required_argument, NULL, 'u'},
+                                        CLI_TLS_OPTIONS,
+                                        {"help", no_argument, NULL, 'h'},
+                                        {0}};
 
 static bool take(struct produce_run *r, int option, const char *text)
 {
@@ -261,9 +267,11 @@ static bool take(struct produce_run *r, int option, const char *text)
     case 'B':
         r->batching = false;
         return true;
-    default:
+    case 'u':
         r->url = text;
         return true;
+    default:
+        return cli_take_tls(&r->tls, option, text);
     }
 }
 
@@ -274,7 +282,7 @@ static void new_run(char run[VERIFY_RUN_CHARS + 1])
 
 static int run(struct produce_run *r)
 {
-    int code = cli_open(&r->cli, "verify produce", r->url, stop, r);
+    int code = cli_open(&r->cli, "verify produce", r->url, &r->tls, stop, r);
     if (code)
         return code;
     new_run(r->next.run);
