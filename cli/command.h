@@ -11,7 +11,7 @@ enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 typedef int command_fn(int argc, char **argv); /* argv[0] is the subcommand's name */
 
 command_fn command_init, command_standalone, command_produce, command_consume, command_verify;
-command_fn command_admin, command_perf, command_bookie;
+command_fn command_admin, command_perf, command_bookie, command_ledger;
 
 extern const char *program_path; /* argv[0] of lgm, for the lines that it prints to be copied */
 

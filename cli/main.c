@@ -19,6 +19,8 @@ static const struct subcommand {
     {"init", command_init, "make a new cluster's metadata, before its bookies and brokers start"},
     {"bookie", command_bookie,
      "take a bookie out for good, ledgers that lack copies, pause making them again"},
+    {"ledger", command_ledger,
+     "look into a ledger; recover it, or go on without what is gone for good"},
     {"produce", command_produce, "publish messages to a topic"},
     {"consume", command_consume, "receive messages from a topic"},
     {"admin", command_admin, "clusters, tenants, namespaces, topics: pulsar-admin's words"},
