@@ -8,7 +8,7 @@
 static enum err take(struct text_reader *r, struct text_field *f, struct mark_record *m)
 {
     if (text_is(f, "replica")) {
-        char *id;
+        char *id = NULL;
         TRY(text_string(f, &id));
         if (!mark_record_has(m, id))
             mark_record_add(m, id);
