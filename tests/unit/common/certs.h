@@ -39,7 +39,8 @@ static inline void certs_write(const struct certs *c, X509 *x, EVP_PKEY *key)
     fclose(f);
 }
 
-static inline void certs_make(struct certs *c)
+/* Valid from and to so many seconds from now. */
+static inline void certs_make_for(struct certs *c, long from, long to)
 {
     const char *tmp = getenv("TMPDIR");
     snprintf(c->dir, sizeof c->dir, "%.40s/certs-XXXXXX", tmp ? tmp : "/tmp");
@@ -51,8 +52,8 @@ static inline void certs_make(struct certs *c)
     X509 *x = X509_new();
     X509_set_version(x, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
-    X509_gmtime_adj(X509_getm_notBefore(x), -60);
-    X509_gmtime_adj(X509_getm_notAfter(x), 3600);
+    X509_gmtime_adj(X509_getm_notBefore(x), from);
+    X509_gmtime_adj(X509_getm_notAfter(x), to);
     X509_set_pubkey(x, key);
     X509_NAME *name = X509_get_subject_name(x);
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"lgm test", -1, -1,
@@ -64,6 +65,11 @@ static inline void certs_make(struct certs *c)
     certs_write(c, x, key);
     X509_free(x);
     EVP_PKEY_free(key);
+}
+
+static inline void certs_make(struct certs *c)
+{
+    certs_make_for(c, -60, 3600);
 }
 
 static inline void certs_remove(const struct certs *c)

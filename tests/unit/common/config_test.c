@@ -10,6 +10,7 @@
 
 struct conf {
     int64_t port;
+    int64_t web;
     bool sync;
     double ratio;
     const char *dirs;
@@ -19,6 +20,7 @@ struct conf {
 #define AT(member) offsetof(struct conf, member)
 static const struct config_key keys[] = {
     {"bookiePort", CONFIG_INT, CONFIG_RESTART, AT(port), "3181", 0, 65535, "port of the protocol"},
+    {"httpPort", CONFIG_PORT, CONFIG_RESTART, AT(web), "8000", 0, 65535, "port of HTTP"},
     {"journalSyncData", CONFIG_BOOL, CONFIG_LIVE, AT(sync), "true", 0, 0, "sync before answering"},
     {"diskUsageThreshold", CONFIG_DOUBLE, CONFIG_LIVE, AT(ratio), "0.95", 0, 1, "then read-only"},
     {"journalDirectories", CONFIG_STRING, CONFIG_RESTART, AT(dirs), "data/journal", 0, 0, "where"},
@@ -176,6 +178,24 @@ START_TEST(an_empty_value_is_the_default)
 }
 END_TEST
 
+START_TEST(an_empty_port_is_none)
+{
+    const char *log;
+    defaults();
+    ck_assert_int_eq(conf.web, 8000);
+    ck_assert_int_eq(load("httpPort=\n", &log), ERR_OK);
+    ck_assert_int_eq(conf.web, CONFIG_NO_PORT);
+    ck_assert_int_eq(set("httpPort=0", &log), ERR_OK);
+    ck_assert_int_eq(conf.web, 0);
+    ck_assert_int_eq(set("httpPort=-1", &log), ERR_BAD_CONFIG);
+    expect_said(log, "allowed=\"0..65535, or empty: none\"");
+    ck_assert_int_eq(set("httpPort=all", &log), ERR_BAD_CONFIG);
+    expect_said(log, "reason=\"not a port\"");
+    ck_assert_int_eq(conf.web, 0);
+    config_drop(&table, &conf);
+}
+END_TEST
+
 START_TEST(the_environment_comes_over_the_file)
 {
     const char *log;
@@ -235,6 +255,7 @@ int main(void)
                                    SUITE_CASE(an_unknown_key_is_a_warning_with_the_nearest),
                                    SUITE_CASE(a_promise_we_do_not_keep_stops_the_start),
                                    SUITE_CASE(an_empty_value_is_the_default),
+                                   SUITE_CASE(an_empty_port_is_none),
                                    SUITE_CASE(the_environment_comes_over_the_file),
                                    SUITE_CASE(a_file_that_is_not_there_is_named),
                                    SUITE_CASE(every_key_is_described),

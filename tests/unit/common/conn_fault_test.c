@@ -275,6 +275,137 @@ START_TEST(an_application_protocol_is_agreed_on)
 }
 END_TEST
 
+static void expect_certificate(struct pair *p, const struct certs *c)
+{
+    use_client(p, &(struct tls_conf){.trust_file = c->cert});
+    p->server.frames = 0;
+    pair_dial(p);
+    conn_send(p->client.conn, frame_of(3, 1));
+    p->until_frames = 1;
+    run_until(p, server_has_all);
+    conn_close(&p->client.conn);
+    conn_close(&p->server.conn);
+}
+
+static void replace(const struct certs *old, const struct certs *new)
+{
+    ck_assert_int_eq(rename(new->key, old->key), 0);
+    ck_assert_int_eq(rename(new->cert, old->cert), 0);
+}
+
+START_TEST(renewed_files_are_used)
+{
+    struct pair p;
+    struct certs next, third;
+    bool renewed;
+
+    pair_start(&p, TLS);
+    certs_make(&next);
+    certs_make(&third);
+    expect_certificate(&p, &p.certs);
+    ck_assert_int_eq(tls_renew(p.server_tls, &renewed), ERR_OK);
+    ck_assert(!renewed);
+    /* The key of another: what there was stays, and the next try is a real one. */
+    ck_assert_int_eq(rename(third.key, p.certs.key), 0);
+    capture_start(&captured);
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_int_eq(tls_renew(p.server_tls, &renewed), ERR_BAD_CONFIG);
+    expect_said(capture_end(&captured), p.certs.key);
+    ck_assert(!renewed);
+    expect_certificate(&p, &p.certs);
+    replace(&p.certs, &next);
+    ck_assert_int_eq(tls_renew(p.server_tls, &renewed), ERR_OK);
+    ck_assert(renewed);
+    expect_certificate(&p, &p.certs);
+    ck_assert_int_eq(unlink(p.certs.cert), 0);
+    capture_start(&captured);
+    ck_assert_int_eq(tls_renew(p.server_tls, &renewed), ERR_BAD_CONFIG);
+    expect_said(capture_end(&captured), "No such file");
+    certs_remove(&next);
+    certs_remove(&third);
+    pair_stop(&p);
+}
+END_TEST
+
+START_TEST(a_server_shows_no_certificate_out_of_its_time)
+{
+    static const struct {
+        long from, to;
+        const char *why;
+    } times[] = {{-3600, -60, "it has expired"}, {3600, 7200, "it is not valid yet"}};
+    struct certs c;
+    struct tls *t = NULL;
+
+    certs_make_for(&c, times[_i].from, times[_i].to);
+    capture_start(&captured);
+    ck_assert_int_eq(tls_server(&t, &(struct tls_conf){.cert_file = c.cert, .key_file = c.key}),
+                     ERR_BAD_CONFIG);
+    const char *text = capture_end(&captured);
+    expect_said(text, times[_i].why);
+    expect_said(text, c.cert);
+    certs_remove(&c);
+}
+END_TEST
+
+START_TEST(protocols_and_ciphers_are_chosen_by_name)
+{
+    static const struct {
+        const char *protocols, *ciphers, *refused; /* NULL: it is taken */
+    } asked[] = {
+        {"TLSv1.3", NULL, NULL},
+        {" TLSv1.3, TLSv1.2 ,", "", NULL},
+        {"TLSv1.2,TLSv1.1", NULL, "value=TLSv1.1"},
+        {"SSLv3", NULL, "value=SSLv3"},
+        {NULL, "TLS_AES_128_GCM_SHA256:ECDHE-ECDSA-AES128-GCM-SHA256", NULL},
+        {NULL, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", NULL},
+        {NULL, "TLS_AES_128_GCM_SHA257", "value=TLS_AES_128_GCM_SHA257"},
+        {NULL, "ECDHE-ECDSA-AES128-GCM-SHA256,nothing", "value=nothing"},
+        {"TLSv1.3", "ECDHE-ECDSA-AES128-GCM-SHA256", "none of them is of the protocols"},
+        {"TLSv1.2", "TLS_AES_128_GCM_SHA256", "none of them is of the protocols"},
+    };
+    struct certs c;
+
+    certs_make(&c);
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct tls *t = NULL;
+        capture_start(&captured);
+        const enum err err = tls_server(&t, &(struct tls_conf){.cert_file = c.cert,
+                                                               .key_file = c.key,
+                                                               .protocols = asked[i].protocols,
+                                                               .ciphers = asked[i].ciphers});
+        const char *text = capture_end(&captured);
+        ck_assert_msg(err == (asked[i].refused ? ERR_BAD_CONFIG : ERR_OK), "%u: %s", i, text);
+        if (asked[i].refused)
+            expect_said(text, asked[i].refused);
+        tls_drop(&t);
+    }
+    certs_remove(&c);
+}
+END_TEST
+
+START_TEST(a_certificate_that_is_asked_for_may_be_missing_but_not_untrusted)
+{
+    struct pair p;
+    struct certs other;
+
+    pair_start(&p, TLS);
+    certs_make(&other);
+    use_server(&p, &(struct tls_conf){.cert_file = p.certs.cert,
+                                      .key_file = p.certs.key,
+                                      .trust_file = p.certs.cert,
+                                      .asks_peer_cert = true});
+    expect_certificate(&p, &p.certs); /* shows none */
+    use_client(&p, &(struct tls_conf){
+                       .cert_file = other.cert, .key_file = other.key, .trust_file = p.certs.cert});
+    p.client.closed = p.server.frames = 0;
+    pair_dial(&p);
+    run_until(&p, client_closed);
+    ck_assert_uint_eq(p.server.frames, 0);
+    certs_remove(&other);
+    pair_stop(&p);
+}
+END_TEST
+
 START_TEST(bad_certificate_files_are_named)
 {
     struct certs a, b;
@@ -324,20 +455,26 @@ END_TEST
 
 int main(void)
 {
-    return suite_run("conn_fault", (suite_case[]){
-                                       SUITE_LOOP(nobody_listens, 2),
-                                       SUITE_LOOP(closing_while_dialling, 2),
-                                       SUITE_LOOP(localhost_is_found, 2),
-                                       SUITE_CASE(bytes_may_come_one_by_one),
-                                       SUITE_LOOP(an_end_inside_a_frame_is_told, 2),
-                                       SUITE_LOOP(a_plain_end_is_silent_and_a_reset_is_not, 2),
-                                       SUITE_CASE(garbage_instead_of_a_handshake),
-                                       SUITE_CASE(silence_instead_of_a_handshake),
-                                       SUITE_CASE(a_certificate_must_be_trusted_and_right),
-                                       SUITE_CASE(a_client_may_have_to_show_a_certificate),
-                                       SUITE_CASE(an_application_protocol_is_agreed_on),
-                                       SUITE_CASE(bad_certificate_files_are_named),
-                                       SUITE_CASE(a_taken_port_is_an_error_that_names_it),
-                                       {0},
-                                   });
+    return suite_run(
+        "conn_fault",
+        (suite_case[]){
+            SUITE_LOOP(nobody_listens, 2),
+            SUITE_LOOP(closing_while_dialling, 2),
+            SUITE_LOOP(localhost_is_found, 2),
+            SUITE_CASE(bytes_may_come_one_by_one),
+            SUITE_LOOP(an_end_inside_a_frame_is_told, 2),
+            SUITE_LOOP(a_plain_end_is_silent_and_a_reset_is_not, 2),
+            SUITE_CASE(garbage_instead_of_a_handshake),
+            SUITE_CASE(silence_instead_of_a_handshake),
+            SUITE_CASE(a_certificate_must_be_trusted_and_right),
+            SUITE_CASE(a_client_may_have_to_show_a_certificate),
+            SUITE_CASE(a_certificate_that_is_asked_for_may_be_missing_but_not_untrusted),
+            SUITE_CASE(an_application_protocol_is_agreed_on),
+            SUITE_CASE(renewed_files_are_used),
+            SUITE_LOOP(a_server_shows_no_certificate_out_of_its_time, 2),
+            SUITE_CASE(protocols_and_ciphers_are_chosen_by_name),
+            SUITE_CASE(bad_certificate_files_are_named),
+            SUITE_CASE(a_taken_port_is_an_error_that_names_it),
+            {0},
+        });
 }
