@@ -88,8 +88,8 @@ def python_program(build, _debug):
     return [python, os.path.join(HERE, "python_client.py")]
 
 
-def java_program(build, debug):
-    source, out = os.path.join(HERE, "java"), os.path.join(build, "interop-java")
+def maven_program(build, debug, folder, name):
+    source, out = os.path.join(HERE, folder), os.path.join(build, name)
     for program in ("mvn", "javac"):
         if not shutil.which(program):
             raise Missing(f"there is no {program}")
@@ -99,6 +99,14 @@ def java_program(build, debug):
             "-XX:TieredStopAtLevel=1", "--add-opens=java.base/java.nio=ALL-UNNAMED",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=" + ("debug" if debug else "off"),
             "-cp", os.path.join(out, "classes") + ":" + os.path.join(out, "lib", "*"), "interop.Main"]
+
+
+def java_program(build, debug):
+    return maven_program(build, debug, "java", "interop-java")
+
+
+def bookkeeper_program(build, debug):
+    return maven_program(build, debug, "bookkeeper", "interop-bookkeeper")
 
 
 def java_admin_program(build, debug):
@@ -129,7 +137,8 @@ def go_program(build, debug):
 
 
 CLIENTS = {"python": python_program, "java": java_program, "go": go_program,
-           "java-admin": java_admin_program}
+           "java-admin": java_admin_program, "bookkeeper-java": bookkeeper_program}
+OF_BOOKIES = {"bookkeeper-java"}  # finds bookies by their metadata in etcd, and asks no broker
 
 
 # ---- running a program ----
@@ -141,6 +150,8 @@ class Run:
         self.name, self.server = f"{deployment} {client}", server
         self.command = [*command, f"--url={server.url}", f"--web-url=http://127.0.0.1:{server.web_port}",
                         f"--unacked-limit={UNACKED_LIMIT}", f"--only={only}"]
+        if client in OF_BOOKIES:
+            self.command.append(f"--metadata-url={server.metadata_url}")
         may = ["--restarts"] if deployment == "standalone" else []
         self.command += may
         self.log = os.path.join(folder, f"{deployment}-{client}.log")
@@ -199,6 +210,7 @@ class OneCluster:
     def __enter__(self):
         self.cluster.start()
         self.url, self.web_port = self.cluster.brokers[0].url, self.cluster.brokers[0].web_port
+        self.metadata_url = self.cluster.etcd.url
         return self
 
     def __exit__(self, *error):
@@ -221,7 +233,8 @@ def all_runs(args, programs, folder):
     results = {}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         if "standalone" in args.on:
-            runs = {c: pool.submit(on_standalone, args, c, p, folder) for c, p in programs.items()}
+            runs = {c: pool.submit(on_standalone, args, c, p, folder) for c, p in programs.items()
+                    if c not in OF_BOOKIES}
             results.update({("standalone", c): r.result() for c, r in runs.items()})
         if "cluster" in args.on:
             with OneCluster(args.build, folder) as server:
