@@ -14,6 +14,7 @@
 #include "common/tls_inside.h"
 
 #define RECORD_MAX ((size_t)16 << 10) /* what one TLS record carries */
+#define READ_AHEAD ((size_t)64 << 10)
 
 static enum stream_step failed(struct stream *s, const char *op, int saved_errno)
 {
@@ -42,6 +43,8 @@ void stream_secure(struct stream *s, const struct tls *tls, const char *name, bo
 {
     s->ssl = tls_ssl(tls);
     SSL_set_fd(s->ssl, s->fd);
+    SSL_set_read_ahead(s->ssl, 1); /* several records, and their lengths, in one system call */
+    SSL_set_default_read_buffer_len(s->ssl, READ_AHEAD);
     if (!dialled) {
         SSL_set_accept_state(s->ssl);
         return;
