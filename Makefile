@@ -109,6 +109,8 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
 # Lives of the ledger cores on one seeded clock; only tests/sim and the cores are in it.
 $(BUILD)/sim: $(call objects,$(wildcard tests/sim/*.c)) $(foreach f,$(below_ledger),$(call lib,$(f)))
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/exhaust: $(call objects,$(wildcard tests/sim/exhaust/*.c)) $(foreach f,$(below_ledger),$(call lib,$(f)))
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # What this machine could do at best, beside which bench/run.py measures.
 $(BUILD)/ceiling: $(call objects,$(wildcard bench/ceiling/*.c)) $(call lib,common)
@@ -195,6 +197,8 @@ tsan: deps-test
 
 sim: $(BUILD)/sim
 	@$(BUILD)/sim --seeds $(SEEDS)
+exhaust: $(BUILD)/exhaust
+	@$(BUILD)/exhaust
 mutants: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/sim $(filter $(BUILD)/unit/ledger/%,$(UNIT))
 	@python3 tests/mutants/run.py --build $(BUILD) --jobs $(JOBS)
@@ -229,7 +233,7 @@ docs: build
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: build run test check unit unit-test sim mutants interop crash bench fuzz fuzzers run-fuzzers asan \
+.PHONY: build run test check unit unit-test sim exhaust mutants interop crash bench fuzz fuzzers run-fuzzers asan \
 	tsan deps deps-test format lint tidy docs clean install
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
