@@ -47,7 +47,7 @@ struct view {
     size_t len;
 };
 
-#define CHAIN_MAX 8
+#define CHAIN_MAX 4
 
 struct chain {
     unsigned n;

@@ -23,7 +23,7 @@
 #include "common/err.h"
 #include "ledger/quorum.h"
 
-enum { READER_WINDOW = 64, READER_BYTES = 8 * 1024 * 1024 };
+enum { READER_WINDOW = 256, READER_BYTES = 8 * 1024 * 1024 };
 
 struct reader_effects {
     void (*read)(void *ctx, unsigned slot, entry_id e); /* found or failed answers */

@@ -28,12 +28,15 @@ struct entry_cache {
 enum { FIRST_BUCKETS = 256, SPARE_MAX = 4096 };
 enum { SMALL = 2048, GATHERED = 16 * 1024 };
 
+/* Neighbours have neighbouring buckets: they come, are read and go one after the other. */
 static size_t bucket_of(struct position at, size_t n_buckets)
 {
-    uint64_t mixed = (uint64_t)at.ledger * 0x9e3779b97f4a7c15u + (uint64_t)at.entry;
+    enum { LINE = 16 };
+    uint64_t mixed = (uint64_t)at.ledger * 0x9e3779b97f4a7c15u + (uint64_t)at.entry / LINE;
 
     mixed *= 0xbf58476d1ce4e5b9u;
-    return (size_t)(mixed >> 32) & (n_buckets - 1);
+    return (size_t)((mixed >> 32) * LINE + ((mixed >> 28) + (uint64_t)at.entry) % LINE) &
+           (n_buckets - 1);
 }
 
 struct entry_cache *entry_cache_new(size_t bytes)

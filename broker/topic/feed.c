@@ -130,14 +130,25 @@ static struct topics *topics_for(struct feed *f)
     return feed_subscription(f)->topic->topics;
 }
 
+unsigned feed_batch(struct feed *f)
+{
+    const unsigned set = (unsigned)feed_env(f)->conf->dispatch_batch;
+    const size_t fit = f->entry_bytes ? BATCH_BYTES / f->entry_bytes : 0;
+    const unsigned most = fit < BATCH_MAX ? (unsigned)fit : BATCH_MAX;
+
+    return most > set ? most : set;
+}
+
 static void learn(struct feed *f, const struct ml_entry *entries, unsigned n)
 {
     size_t bytes = 0;
 
     for (unsigned i = 0; i < n; i++)
         bytes += entries[i].payload.len;
-    if (n > 0)
-        f->entry_bytes = bytes / n + 1;
+    if (n == 0)
+        return;
+    f->entry_bytes = bytes / n + 1;
+    f->ops->batch(f, feed_batch(f));
 }
 
 static void read_done(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,

@@ -41,6 +41,7 @@ struct feed_ops {
     void (*halt)(struct feed *f, bool halted);
     void (*limit)(struct feed *f); /* topic_limit() may say something else; or NULL */
     void (*retry)(struct feed *f);
+    void (*batch)(struct feed *f, unsigned max); /* entries one read asks for, from now on */
     int64_t (*permits)(const struct feed *f, const struct topic_consumer *c);
     void (*explain)(struct feed *f, struct explanation *e);
 };
@@ -90,6 +91,10 @@ void feed_cut_drop(struct feed_cut *cut);
 struct position feed_first_wanted(struct feed *f);
 /* From f->read.from and f->read.only; its done() is the kind's. */
 void feed_read(struct feed *f, unsigned max_entries);
+/* dispatcherMaxReadBatchSize; of small entries as many more as BATCH_BYTES hold: a delivery goes
+ * through two loops, and a hundred small messages a turn would be all that a consumer gets. */
+enum { BATCH_BYTES = 1024 * 1024, BATCH_MAX = 2048 };
+unsigned feed_batch(struct feed *f);
 void feed_read_failed(struct feed *f, enum err err);
 void feed_cancel_read(struct feed *f);
 void feed_retry_later(struct feed *f);

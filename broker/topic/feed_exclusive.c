@@ -76,12 +76,17 @@ static const struct exclusive_fx fx = {
 
 static void begin(struct feed *f)
 {
-    exclusive_init(&f->exclusive, &fx, (unsigned)feed_env(f)->conf->dispatch_batch, DELIVERIES_MAX);
+    exclusive_init(&f->exclusive, &fx, feed_batch(f), DELIVERIES_MAX);
 }
 
 static void end(struct feed *f)
 {
     (void)f;
+}
+
+static void batch(struct feed *f, unsigned max)
+{
+    f->exclusive.batch_max = max;
 }
 
 static void join(struct feed *f, struct topic_consumer *c)
@@ -192,6 +197,7 @@ const struct feed_ops feed_exclusive = {
     .grew = grew,
     .halt = halt,
     .retry = retry,
+    .batch = batch,
     .permits = permits,
     .explain = explain,
 };

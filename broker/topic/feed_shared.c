@@ -108,13 +108,18 @@ static struct shared_conf conf_of(struct feed *f)
     const int64_t all = topic_limit(t, NS_SUBSCRIPTION_UNACKED);
 
     return (struct shared_conf){
-        .batch_max = (unsigned)conf->dispatch_batch,
+        .batch_max = feed_batch(f),
         .turn_max = (unsigned)conf->round_robin_batch,
         .out_max = DELIVERIES_MAX,
         .known_max = all > 0 && all < KNOWN_MAX ? (unsigned)all : KNOWN_MAX,
         .max_unacked = topic_limit(t, NS_UNACKED),
         .max_unacked_all = all,
     };
+}
+
+static void batch(struct feed *f, unsigned max)
+{
+    f->shared.conf.batch_max = max;
 }
 
 static void begin(struct feed *f)
@@ -254,6 +259,7 @@ const struct feed_ops feed_shared = {
     .halt = halt,
     .limit = limit,
     .retry = retry,
+    .batch = batch,
     .permits = permits,
     .explain = explain,
 };
