@@ -36,7 +36,10 @@ static void *wait_for_signal(void *arg)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     if (sigwait(&set, &got) == 0) {
+        /* A write to a loop is where a thread may be cancelled: the loop would wait for its end. */
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
         loop_post(c->loop, &c->signal_task);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
         pthread_sigmask(SIG_UNBLOCK, &set, NULL);
         for (;;)
             pause();
