@@ -30,8 +30,7 @@ static json_object *publishers(const struct topic *t)
 
 /* ---- subscriptions ---- */
 
-/* About: as many bytes as entries, of the ledgers that they are in. */
-static int64_t bytes_after(const struct segments *all, struct position p)
+int64_t figures_bytes_after(const struct segments *all, struct position p)
 {
     int64_t bytes = 0;
 
@@ -66,7 +65,7 @@ static json_object *subscription(struct walk *w, const struct cursor *c)
     const struct subscription *s = subscription_find(w->topic, cursor_name(c));
     struct explanation e = {0};
     json_object *o = json_object_new_object();
-    int64_t bytes = bytes_after(managed_ledger_segments(w->topic->ml), cursor_mark_delete(c));
+    int64_t bytes = figures_bytes_after(managed_ledger_segments(w->topic->ml), cursor_mark_delete(c));
 
     if (s && explain_here(w->topic, cursor_name(c), &e))
         e = (struct explanation){0};

@@ -29,6 +29,9 @@ json_object *figures_consumer(const struct topic_consumer *c);
 /* Of two that are figures: numbers are added, objects too, the rest is that of `into`. */
 void figures_add(json_object *into, json_object *other);
 
+/* About: as many bytes as entries, of the ledgers that they are in. */
+int64_t figures_bytes_after(const struct segments *all, struct position p);
+
 /* "ledger:entry" */
 json_object *figures_position(struct position p);
 

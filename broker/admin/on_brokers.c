@@ -1,11 +1,8 @@
-/* The brokers and bookies of the cluster, and what this broker is set to. */
+/* The brokers of the cluster, and what this one is set to. */
 #include <string.h>
 
 #include "broker/admin/asks.h"
-#include "broker/admin/subject.h"
 #include "broker/broker.h"
-#include "broker/cluster/ownership.h"
-#include "broker/cluster/ranges.h"
 #include "broker/cluster/records.h"
 #include "common/mem.h"
 #include "metadata/paths.h"
@@ -147,91 +144,23 @@ void on_settings_changed(struct job *j)
     job_json_reply(j, json_object_new_object());
 }
 
-/* ---- bookies ---- */
-
-static json_object *bookies_in(json_object *names)
+void on_setting_change(struct job *j)
 {
-    json_object *list = json_object_new_array();
-
-    for (size_t i = 0; i < json_object_array_length(names); i++) {
-        const char *id = json_object_get_string(json_object_array_get_idx(names, i));
-        if (strcmp(id, "readonly") == 0)
-            continue;
-        json_object *one = json_object_new_object();
-        json_object_object_add(one, "bookieId", json_object_new_string(id));
-        json_object_array_add(list, one);
-    }
-    return list;
+    job_refuse(j, 412, "%s cannot be changed while it runs", j->path.at[0]);
 }
 
-void on_bookies(struct job *j)
+/* Where tools that read metadata and ledgers themselves find them. */
+void on_settings_inside(struct job *j)
 {
-    json_object *names, *o;
-    enum err err = ask_children(j, PATH_BOOKIES, &names);
+    const char *url = j->admin->env.conf->metadata_url;
+    char *bookkeeper = mem_format("metadata-store:%s", url);
+    json_object *o = json_object_new_object();
 
-    if (err) {
-        job_fail(j, err, NULL);
-        return;
-    }
-    o = json_object_new_object();
-    json_object_object_add(o, "bookies", bookies_in(names));
-    json_object_put(names);
+    json_object_object_add(o, "metadataStoreUrl", json_object_new_string(url));
+    json_object_object_add(o, "configurationMetadataStoreUrl", json_object_new_string(url));
+    json_object_object_add(o, "ledgersRootPath", json_object_new_string(PATH_LEDGERS));
+    json_object_object_add(o, "bookkeeperMetadataServiceUri", json_object_new_string(bookkeeper));
+    json_object_object_add(o, "stateStorageServiceUrl", NULL);
+    mem_free(bookkeeper);
     job_json_reply(j, o);
-}
-
-void on_racks(struct job *j)
-{
-    job_json_reply(j, json_object_new_object());
-}
-
-void on_rack(struct job *j)
-{
-    job_refuse(j, 404, "Bookie rack placement configuration not found: %s", j->path.at[0]);
-}
-
-void on_rack_set(struct job *j)
-{
-    job_refuse(j, 501, "bookies are not chosen by rack yet");
-}
-
-/* ---- the bundle of a topic ---- */
-
-static enum err read_ranges(struct job *j, const struct topic_name *n, struct ranges *out)
-{
-    struct slice value = {0};
-    char key[META_KEY_MAX];
-
-    TRY(path_local_policies(n->tenant, n->ns, key));
-    enum err err = ask_get(j, key, &value, NULL);
-    if (err == ERR_NOT_FOUND) {
-        TRY(path_namespace(n->tenant, n->ns, key));
-        err = ask_get(j, key, &value, NULL);
-    }
-    TRY(err);
-    err = ranges_read(slice_view(value), out);
-    slice_drop(&value);
-    if (err == ERR_NOT_FOUND) {
-        ranges_equal(out, RANGES_DEFAULT);
-        err = ERR_OK;
-    }
-    return err;
-}
-
-void on_topic_bundle(struct job *j)
-{
-    struct subject s;
-    struct ranges ranges;
-    char range[RANGE_TEXT];
-
-    if (!subject_of(j, &s))
-        return;
-    enum err err = read_ranges(j, &s.name, &ranges);
-    if (err) {
-        job_fail(j, err, NULL);
-    } else {
-        ranges_text(&ranges, ranges_find(&ranges, topic_hash(s.name.full)), range);
-        ranges_drop(&ranges);
-        job_text(j, 200, range);
-    }
-    subject_drop(&s);
 }

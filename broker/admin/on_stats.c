@@ -4,9 +4,8 @@
 
 #include "broker/admin/asks.h"
 #include "broker/admin/figures.h"
+#include "broker/admin/on_subscription.h"
 #include "broker/admin/subject.h"
-#include "broker/admin/visits.h"
-#include "broker/topic/subscription.h"
 
 /* `owner`: the field that says which broker it was, or NULL. */
 static void look(struct job *j, void (*at)(struct visit *v, struct topic *t), const char *owner)
@@ -108,6 +107,44 @@ static void at_backlog(struct visit *v, struct topic *t)
 void on_backlog(struct job *j)
 {
     look(j, at_backlog, NULL);
+}
+
+/* Behind an entry; of all there is when none is named. */
+static void at_backlog_size(struct visit *v, struct topic *t)
+{
+    v->json =
+        json_object_new_int64(figures_bytes_after(managed_ledger_segments(t->ml), v->position));
+    visit_end(v, ERR_OK, NULL);
+}
+
+static void size_behind(struct job *j, const struct subject *s, struct position p)
+{
+    struct visit *v = visit_new(j, &s->name, at_backlog_size);
+
+    v->position = p;
+    if (!visit_go(j, v))
+        return;
+    job_json_reply(j, json_object_get(v->json));
+    visit_drop(v);
+}
+
+void on_backlog_size(struct job *j)
+{
+    struct subject s;
+    struct position p;
+    json_object *o = job_json(j);
+    bool known = json_object_is_type(o, json_type_object) && position_read(o, &p);
+
+    json_object_put(o);
+    if (!known) {
+        job_refuse(j, 412, "No position: {ledgerId, entryId} says from where");
+        return;
+    }
+    if (!subject_of(j, &s))
+        return;
+    if (!subject_refuses_whole(j, &s) && subject_is_mine(j, &s))
+        size_behind(j, &s, p);
+    subject_drop(&s);
 }
 
 /* ---- of all partitions ---- */

@@ -17,6 +17,7 @@ struct question {
     struct topic_name name;
     struct topic_facts_ask facts;
     struct partitions_make make;
+    struct meta_call node; /* of the partitioned topic */
     struct ownership_call owner;
 };
 
@@ -125,12 +126,15 @@ void on_topic_lookup(struct admin *a, struct http_request *r, const struct segme
 
 /* ---- partitions ---- */
 
-static void reply_partitions(struct question *q, int32_t n)
+/* `properties` may be NULL. */
+static void reply_partitions(struct question *q, int32_t n, json_object *properties)
 {
     json_object *o = json_object_new_object();
 
     json_object_object_add(o, "partitions", json_object_new_int(n));
     json_object_object_add(o, "deleted", json_object_new_boolean(false));
+    if (json_object_is_type(properties, json_type_object))
+        json_object_object_add(o, "properties", json_object_get(properties));
     reply_json(q->request, o);
 }
 
@@ -141,8 +145,44 @@ static void partitions_made(struct partitions_make *m, enum err err, int32_t par
     if (err)
         http_reply_reason(q->request, 503, "%s", err_text(err));
     else
-        reply_partitions(q, partitions);
+        reply_partitions(q, partitions, NULL);
     finish(q);
+}
+
+static json_object *parsed(struct view text)
+{
+    json_tokener *t = json_tokener_new();
+    json_object *o = json_tokener_parse_ex(t, (const char *)text.base, (int)text.len);
+
+    json_tokener_free(t);
+    return o;
+}
+
+/* Only who asks here wants its properties: the policies do not keep them. */
+static void node_read(struct meta_call *c, const struct meta_reply *r)
+{
+    struct question *q = container_of(c, struct question, node);
+
+    if (r->err && r->err != ERR_NOT_FOUND) {
+        http_reply_reason(q->request, 503, "%s", err_text(r->err));
+    } else {
+        json_object *o = r->err ? NULL : parsed(slice_view(r->value));
+        reply_partitions(q, q->facts.facts.partitions, json_object_object_get(o, "properties"));
+        json_object_put(o);
+    }
+    finish(q);
+}
+
+/* false: it has none. */
+static bool read_node(struct question *q)
+{
+    char key[META_KEY_MAX];
+
+    if (q->name.partition >= 0 || path_partitioned(&q->name, key))
+        return false;
+    q->node = (struct meta_call){.home = q->admin->env.home, .done = node_read};
+    meta_get(q->admin->env.meta, key, &q->node);
+    return true;
 }
 
 static void partitions_known(struct topic_facts_ask *ask, enum err err, const struct topic_facts *f)
@@ -163,7 +203,9 @@ static void partitions_known(struct topic_facts_ask *ask, enum err err, const st
         http_reply_reason(q->request, 404, "Topic not found");
         break;
     case PARTITIONS_THERE:
-        reply_partitions(q, n);
+        if (n > 0 && read_node(q))
+            return;
+        reply_partitions(q, n, NULL);
         break;
     }
     finish(q);
