@@ -11,7 +11,10 @@
 #include "common/loop.h"
 #include "common/mem.h"
 #include "common/parse.h"
+#include "ledger/repair.h"
 #include "ledger/salvage.h"
+#include "metadata/paths.h"
+#include "metadata/records.h"
 #include "proto/frame.h"
 #include "proto/pulsar.pb-c.h"
 
@@ -26,6 +29,7 @@ struct ledger_command {
     struct loop *loop;
     struct ledger_client *client;
     struct salvage *salvage;
+    struct mark_record here; /* bookies that are registered */
     struct timer timer;
     struct ledger_call open;
     unsigned tries;
@@ -45,7 +49,8 @@ static const char help[] =
     "skip         entries of a closed ledger that nobody has are GIVEN UP: a marker takes their\n"
     "             place, which consumers do not get, so that they pass\n\n"
     "The last two print what is given up and ask, unless --yes.  Bring bookies back first: what\n"
-    "they have is given up too.\n\n" STORE_HELP "  --yes                  do not ask\n\n"
+    "they have is given up too.  skip needs live bookies in the place of those that are "
+    "gone.\n\n" STORE_HELP "  --yes                  do not ask\n\n"
     "Example: lgm ledger inspect 4294967312 --metadata etcd://m1:2379\n";
 
 static int fail(const struct ledger_command *c, enum err err)
@@ -82,11 +87,19 @@ static void look_for_bookies(struct timer *t)
         loop_after(c->loop, &c->timer, LIST_US);
 }
 
+static void note_bookie(void *ctx, const struct meta_item *item)
+{
+    struct ledger_command *c = ctx;
+
+    mark_record_add(&c->here, strrchr(item->key, '/') + 1);
+}
+
 static enum err connect(struct ledger_command *c)
 {
     const struct ledger_client_conf conf = {.add_timeout_us = ANSWER_US,
                                             .read_timeout_us = ANSWER_US};
 
+    TRY(store_scan(c->m, PATH_BOOKIES, true, note_bookie, c));
     c->loop = loop_new("ledger");
     c->client = ledger_client_new(c->loop, c->m, &conf);
     c->salvage = salvage_new(c->client, c->id, answered, c);
@@ -317,18 +330,51 @@ static struct slice marker(void)
     return slice_take(&s, FRAME_MAGIC_SIZE + 4 + size);
 }
 
-static enum err fill_all(struct ledger_command *c)
-{
-    const struct salvage_facts *f = salvage_facts(c->salvage);
-    struct slice payload = marker();
-    enum err err = ERR_OK;
+struct skipping {
+    struct ledger_command *command;
+    struct slice marker;
+    struct repair_rate rate;
+    struct repair_report report;
+};
 
-    for (entry_id e = 0; e < f->n && !err; e++)
-        if (salvage_is_gone(f, e)) {
-            salvage_fill(c->salvage, e, slice_view(payload));
-            err = wait(c);
-        }
-    slice_drop(&payload);
+static bool put_instead(void *ctx, entry_id e, struct view *payload, int64_t *length)
+{
+    const struct skipping *s = ctx;
+    const struct salvage_facts *f = salvage_facts(s->command->salvage);
+
+    if (e >= f->n || !salvage_is_gone(f, e))
+        return false;
+    *payload = slice_view(s->marker);
+    *length = salvage_length(f, e, (uint32_t)payload->len);
+    return true;
+}
+
+static bool is_unregistered(void *ctx, const char *bookie)
+{
+    const struct ledger_command *c = ((struct skipping *)ctx)->command;
+
+    for (unsigned i = 0; i < c->here.n; i++)
+        if (strcmp(c->here.replicas[i], bookie) == 0)
+            return false;
+    return true;
+}
+
+static void skipped(void *ctx, enum err err)
+{
+    answered(((struct skipping *)ctx)->command, err);
+}
+
+/* A repair that puts markers where there is nothing to copy. */
+static enum err skip_all(struct ledger_command *c)
+{
+    struct skipping s = {.command = c, .marker = marker()};
+    const struct repair_conf conf = {
+        .is_bad = is_unregistered, .instead = put_instead, .ctx = &s, .rate = &s.rate};
+
+    repair_start(c->client, c->id, (struct replicator_how){.thorough = true}, &conf, &s.report,
+                 skipped, &s);
+    enum err err = wait(c);
+    slice_drop(&s.marker);
     return err;
 }
 
@@ -356,7 +402,7 @@ static int skip(struct ledger_command *c)
         puts("bookies that do not answer may have some of them: what they have is given up too");
     if (!c->yes && !store_asks("Give these entries up?"))
         return EXIT_FAILED;
-    err = fill_all(c);
+    err = skip_all(c);
     if (err)
         return fail(c, err);
     printf("%" PRIu64 " entries of ledger %" PRId64 " are skipped\n", gone, c->id);
@@ -385,7 +431,9 @@ static int run(struct ledger_command *c, const struct verb *v)
     salvage_drop(&c->salvage);
     ledger_client_drop(&c->client);
     meta_close(&c->m);
-    loop_drop(&c->loop);
+    if (c->loop)
+        loop_drop(&c->loop);
+    mark_record_drop(&c->here);
     return code;
 }
 

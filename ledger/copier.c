@@ -57,6 +57,11 @@ static void settle(struct copier *c, struct copier_entry *x)
     x->state = ENTRY_SETTLED;
 }
 
+static void *instead(struct copier *c, entry_id e)
+{
+    return c->effects->instead ? c->effects->instead(c->ctx, e) : NULL;
+}
+
 /* ---- copy ------------------------------------------------------------------------------------ */
 
 /* The next one that was not asked yet, those to be avoided last; false: there is none. */
@@ -77,22 +82,27 @@ static bool ask_next(struct copier *c, struct copier_entry *x, entry_id e)
     return true;
 }
 
+static void copy_found(struct copier *c, struct copier_entry *x, unsigned slot, entry_id e)
+{
+    x->state = ENTRY_WRITING;
+    x->awaited = 1u << c->job.slot;
+    c->effects->write(c->ctx, c->job.slot, e, x->item[slot]);
+}
+
 static void copy_failed(struct copier *c, struct copier_entry *x, entry_id e, enum err err)
 {
     if (!is_negative(err))
         x->err = err;
     if (ask_next(c, x, e))
         return;
+    x->item[c->job.slot] = instead(c, e);
+    if (x->item[c->job.slot]) {
+        copy_found(c, x, c->job.slot, e);
+        return;
+    }
     if (x->err == ERR_NO_ENTRY)
         c->effects->lost(c->ctx, e);
     finish(c, x->err);
-}
-
-static void copy_found(struct copier *c, struct copier_entry *x, unsigned slot, entry_id e)
-{
-    x->state = ENTRY_WRITING;
-    x->awaited = 1u << c->job.slot;
-    c->effects->write(c->ctx, c->job.slot, e, x->item[slot]);
 }
 
 /* ---- compare --------------------------------------------------------------------------------- */
@@ -156,11 +166,14 @@ static void compare(struct copier *c, struct copier_entry *x, entry_id e)
     for (unsigned i = 0; i < c->job.quorum.ensemble; i++)
         if (x->item[i] && !(right & 1u << i))
             wrong |= 1u << i;
-    if (!right || x->asked & ~right & ~wrong)
+    if (!right)
+        x->item[from] = instead(c, e);
+    bool there = x->item[from] != NULL;
+    if (!there || x->asked & ~right & ~wrong)
         note(c, x->err);
-    if (!right && x->err == ERR_NO_ENTRY)
+    if (!there && x->err == ERR_NO_ENTRY)
         c->effects->lost(c->ctx, e);
-    if (!right || !wrong) {
+    if (!there || !wrong) {
         settle(c, x);
         return;
     }

@@ -33,7 +33,9 @@ struct copier_effects {
     void (*drop)(void *ctx, void *item);
     /* Replicas that contradict each other, and no Qa of them agree: nothing is written. */
     void (*differ)(void *ctx, entry_id e);
-    void (*lost)(void *ctx, entry_id e);   /* every replica denies it */
+    void (*lost)(void *ctx, entry_id e); /* every replica denies it */
+    /* What takes the place of one that cannot be read; NULL, as the function may be: nothing. */
+    void *(*instead)(void *ctx, entry_id e);
     void (*done)(void *ctx, enum err err); /* the last effect */
 };
 

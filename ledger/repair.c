@@ -242,6 +242,27 @@ static void lost(void *ctx, entry_id e)
     log_event(LOG_ERROR, "ledger.entry_lost", F_I64("ledger", r->id), F_I64("entry", e));
 }
 
+static void *instead(void *ctx, entry_id e)
+{
+    struct repair *r = ctx;
+    struct entry_header h = {.ledger = r->id, .entry = e, .lac = e - 1};
+    uint8_t prefix[ENTRY_HEADER + DIGEST_SIZE_MAX];
+    struct view payload;
+    size_t n;
+
+    if (!r->conf.instead || !r->conf.instead(r->conf.ctx, e, &payload, &h.length))
+        return NULL;
+    entry_prefix_with(&r->layout.digest, &h, payload, prefix, &n);
+    struct slab *s = slab_new(n + payload.len);
+    memcpy(slab_bytes(s), prefix, n);
+    memcpy(slab_bytes(s) + n, payload.base, payload.len);
+    struct item *i = mem_new(struct item);
+    i->stored = slice_take(&s, n + payload.len);
+    i->payload = view_of(i->stored.base + n, payload.len);
+    i->length = h.length;
+    return i;
+}
+
 static void copier_done(void *ctx, enum err err)
 {
     struct repair *r = ctx;
@@ -258,6 +279,7 @@ static const struct copier_effects copier_effects = {.may = may,
                                                      .drop = drop,
                                                      .differ = differ,
                                                      .lost = lost,
+                                                     .instead = instead,
                                                      .done = copier_done};
 
 static void note_copy(struct repair *r)

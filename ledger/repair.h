@@ -20,6 +20,9 @@ struct repair_rate {
 
 struct repair_conf {
     bool (*is_bad)(void *ctx, const char *bookie); /* gone, or on its way out */
+    /* What an operator wants in the place of an entry that cannot be read; false, as the function
+     * may be NULL: nothing. */
+    bool (*instead)(void *ctx, entry_id e, struct view *payload, int64_t *length);
     void *ctx;
     struct repair_rate *rate; /* borrowed, as long as the repair runs */
     unsigned window;

@@ -66,7 +66,6 @@ struct salvage {
     bool fence;
     entry_id next; /* to be asked */
     unsigned awaited;
-    bool good; /* somebody has stored it */
     enum err err;
     struct meta_call meta;
     struct task ended;
@@ -249,54 +248,6 @@ void salvage_close(struct salvage *s, const struct salvage_end *at)
     meta_put(s->client->meta, s->path,
              layout_closed(&s->layout, bookies_of(s), at->last, at->length, NULL, 0),
              s->layout.version, &s->meta);
-}
-
-static void filled(struct link_request *q, enum err err, struct slice body)
-{
-    struct question *one = container_of(q, struct question, q);
-    struct salvage *s = one->salvage;
-
-    (void)body;
-    s->good |= !err;
-    if (err)
-        s->err = err;
-    mem_free(one);
-    if (--s->awaited == 0)
-        end(s, s->good ? ERR_OK : s->err);
-}
-
-static void fill_slot(struct salvage *s, entry_id e, unsigned slot, const struct entry_header *h,
-                      struct view payload)
-{
-    struct question *one = mem_new(struct question);
-    uint8_t front[BOOKIE_ADD_FRONT], prefix[ENTRY_HEADER + DIGEST_SIZE_MAX];
-    struct chain frame = {0};
-    size_t n;
-
-    entry_prefix_with(&s->layout.digest, h, payload, prefix, &n);
-    bookie_write_add(front, BOOKIE_RECOVERY_ADD, s->layout.key, n + payload.len);
-    chain_push(&frame, slice_copy(front, sizeof front));
-    chain_push(&frame, slice_copy(prefix, n));
-    chain_push(&frame, slice_copy(payload.base, payload.len));
-    one->salvage = s;
-    one->q.done = filled;
-    link_add(bookies_link(bookies_of(s), layout_find(&s->layout, e)->bookie[slot], LINK_RECOVERY),
-             &one->q, s->id, e, &frame);
-}
-
-void salvage_fill(struct salvage *s, entry_id e, struct view payload)
-{
-    struct quorum q = s->facts.ledger.quorum;
-    const struct entry_header h = {.ledger = s->id,
-                                   .entry = e,
-                                   .lac = e - 1,
-                                   .length = salvage_length(&s->facts, e, (uint32_t)payload.len)};
-
-    s->good = false;
-    s->err = ERR_IO;
-    s->awaited = q.write;
-    for (unsigned k = 0; k < q.write; k++)
-        fill_slot(s, e, quorum_slot(q, e, k), &h, payload);
 }
 
 struct salvage *salvage_new(struct ledger_client *c, int64_t ledger,

@@ -4,7 +4,8 @@
  *   survey: every entry is asked of every replica (fencing the last fragment, when the end is to be
  *           decided) --> what is here, denied, or not to be known now
  *   close:  at the last entry up to which all can be read; what is behind it is given up
- *   fill:   an entry that cannot be read gets something else in its place, so that readers pass
+ *   An entry that cannot be read gets something else in its place by repair.h, so that readers
+ * pass.
  *
  * Threads: the client's loop.  done() never comes in the caller's stack.
  * Limits:  SALVAGE_MAX entries a ledger.
@@ -63,8 +64,6 @@ const struct salvage_facts *salvage_facts(const struct salvage *s);
 entry_id salvage_fragment(const struct salvage *s, unsigned fragment, const char *members[]);
 /* BAD_VERSION: somebody has changed it since the survey. */
 void salvage_close(struct salvage *s, const struct salvage_end *end);
-/* Wherever e should lie and somebody answers: at one bookie at least.  Payload: borrowed. */
-void salvage_fill(struct salvage *s, entry_id e, struct view payload);
 void salvage_drop(struct salvage **s); /* when nothing is under way */
 
 #endif

@@ -184,8 +184,9 @@ def name(bookie):
 
 
 def produce(cluster, folder, topic, count=2000):
+    """Slowly: few records are in one entry."""
     log = os.path.join(folder, f"{topic}.log")
-    cluster.run("verify", "produce", TOPIC + topic, "--count", str(count), "--log", log)
+    cluster.run("verify", "produce", TOPIC + topic, "--count", str(count), "--rate", "1000", "--log", log)
     return log
 
 
@@ -294,20 +295,67 @@ def marks_that_wait(folder):
 
 def scrub(folder):
     """A bookie that stood while others wrote on lacks entries: nobody but a comparison can tell."""
-    with hosts(folder, bookies=3, conf={"auditorPeriodicCheckInterval": 3, "zkTimeout": 60000},
-               broker_conf={"bookkeeperClientTimeoutInSeconds": 2}) as c:
-        log = produce(c, folder, "standing", 300)
+    with hosts(folder, bookies=3, conf={"auditorPeriodicCheckInterval": 1, "zkTimeout": 60000}) as c:
+        lgm(c, "bookie", "autorecovery", "pause")
+        log = produce(c, folder, "before", 300)
         c.bookies[2].freeze()
-        c.run("verify", "produce", TOPIC + "standing2", "--count", "900", "--log", log + "2")
+        log2 = produce(c, folder, "meanwhile", 900)
         c.bookies[2].kill()
         c.bookies[2].start(60)
-        wait_until(lambda: lacking(c)[1] > 0 and not lacking(c)[0], 90, "all replicas are there")
-        consume(c, "standing", log)
-        consume(c, "standing2", log + "2")
+        c.brokers[0].stop()
+        wrong, checked = lacking(c)
+        assert wrong and checked, "it lacks nothing"
+        lgm(c, "bookie", "autorecovery", "resume")
+        wait_until(lambda: not lacking(c)[0], 60, "all replicas are there")
+        c.brokers[0].start()
+        consume(c, "before", log)
+        consume(c, "meanwhile", log2)
+
+
+def salvage(folder):
+    """Two bookies of three are gone for good, with Qw=2: a third of the entries is nowhere."""
+    with hosts(folder, bookies=3, conf={"autoRecoveryDaemonEnabled": "false"},
+               broker_conf={"managedLedgerDefaultWriteQuorum": 2,
+                            "managedLedgerMaxEntriesPerLedger": 200}) as c:
+        log = produce(c, folder, "gone", 2000)
+        c.brokers[0].kill()
+        assert any(ledger.state == 3 for ledger in ledgers(c))
+        opened = [ledger for ledger in ledgers(c) if ledger.state == 1]
+        assert opened
+        for bookie in c.bookies[:2]:
+            lose(bookie)
+        for ledger in opened:
+            assert "is open" in lgm(c, "ledger", "inspect", str(ledger.id)).stdout
+            assert lgm(c, "ledger", "recover", str(ledger.id), check=False).returncode == 1
+            asked = lgm(c, "ledger", "force-close", str(ledger.id), check=False)
+            assert asked.returncode == 1 and "would be closed" in asked.stdout, asked
+            assert f"{name(c.bookies[0])} does not answer" in asked.stdout, asked
+            done = lgm(c, "ledger", "force-close", str(ledger.id), "--yes")
+            assert f"ledger {ledger.id} is closed at" in done.stdout, done
+        assert all(ledger.state == 3 for ledger in ledgers(c))
+        for i in range(2):
+            c.bookies[i].conf["bookieId"] = f"127.0.0.{i + 7}:{c.bookies[i].port}"
+            c.bookies[i].start()
+        skipped = 0
+        for ledger in ledgers(c):
+            words = ["skip", str(ledger.id)]
+            asked = lgm(c, "ledger", *words, check=False)
+            if "nothing to skip" in asked.stdout:
+                continue
+            assert asked.returncode == 1 and "given up:" in asked.stdout, asked
+            assert "may have some of them" in asked.stdout, asked
+            text = lgm(c, "ledger", *words, "--yes").stdout
+            skipped += int(text.rsplit(" entries of ledger", 1)[0].rsplit("\n", 1)[1])
+            assert "0 entries cannot be read" in lgm(c, "ledger", "inspect", str(ledger.id)).stdout
+        assert skipped > 10, skipped
+        c.brokers[0].start()
+        done = c.run("verify", "consume", TOPIC + "gone", "--log", log, "--idle", "3", check=False)
+        v = verdict(done.stdout)
+        assert v["lost"] > 0 and v["checked"] > 0 and v["duplicated"] == v["reordered"] == 0, v
 
 
 CASES = [lost_bookies, lost_while_written, decommission_of_one_that_runs, pause_and_resume,
-         marks_that_wait, scrub]
+         marks_that_wait, scrub, salvage]
 
 
 def main():

@@ -28,6 +28,7 @@ static struct house {
     unsigned differs, losts;
     bool ended, stingy, failing_target;
     bool is_copy;
+    entry_id skips; /* this one gets something else in its place */
     enum err err;
     uint64_t seed;
 } h;
@@ -97,6 +98,17 @@ static void done(void *ctx, enum err err)
     h.err = err;
 }
 
+static void *instead(void *ctx, entry_id e)
+{
+    (void)ctx;
+    if (e != h.skips)
+        return NULL;
+    int *item = mem_alloc(sizeof *item);
+    *item = 1000;
+    h.items++;
+    return item;
+}
+
 static const struct copier_effects effects = {.may = may,
                                               .read = read_slot,
                                               .write = write_slot,
@@ -104,6 +116,7 @@ static const struct copier_effects effects = {.may = may,
                                               .drop = drop,
                                               .differ = differ,
                                               .lost = lost,
+                                              .instead = instead,
                                               .done = done};
 
 static void answer_read(const struct answer *a)
@@ -155,7 +168,7 @@ static void play(void)
 
 static void begin(struct quorum q, uint64_t seed)
 {
-    h = (struct house){.q = q, .seed = seed};
+    h = (struct house){.q = q, .seed = seed, .skips = ENTRY_NONE};
     for (unsigned s = 0; s <= SLOTS; s++)
         for (entry_id e = 0; e < ENTRIES; e++)
             h.has[s][e] = s < q.ensemble && quorum_write_set(q, e) & 1u << s ? (int)e : NOTHING;
@@ -213,6 +226,25 @@ START_TEST(a_copy_ends_at_an_entry_that_is_lost)
         .what = COPIER_COPY, .quorum = q332, .first = 0, .last = 20, .slot = 0, .avoid = 1});
     ck_assert_int_eq(h.err, ERR_NO_ENTRY);
     ck_assert_uint_eq(h.losts, 1);
+}
+END_TEST
+
+START_TEST(something_else_takes_the_place_of_a_lost_one)
+{
+    begin(q332, 4);
+    for (unsigned s = 0; s < 3; s++)
+        h.has[s][7] = s == 0 ? AWAY : NOTHING;
+    h.skips = 7;
+    run(&(struct copier_job){
+        .what = COPIER_COPY, .quorum = q332, .first = 0, .last = 20, .slot = 0, .avoid = 1});
+    ck_assert_int_eq(h.err, ERR_OK);
+    ck_assert_int_eq(h.has[TARGET][7], 1000);
+    ck_assert_int_eq(h.has[TARGET][8], 8);
+    h.has[0][7] = NOTHING;
+    h.ended = false;
+    run(&(struct copier_job){.what = COPIER_COMPARE, .quorum = q332, .first = 0, .last = 20});
+    ck_assert_int_eq(h.err, ERR_OK);
+    ck_assert(h.has[0][7] == 1000 && h.has[1][7] == 1000 && h.has[2][7] == 1000);
 }
 END_TEST
 
@@ -354,6 +386,7 @@ int main(void)
                                     SUITE_CASE(only_the_slots_entries_are_copied),
                                     SUITE_CASE(the_one_that_leaves_is_read_when_nobody_else_has_it),
                                     SUITE_CASE(a_copy_ends_at_an_entry_that_is_lost),
+                                    SUITE_CASE(something_else_takes_the_place_of_a_lost_one),
                                     SUITE_CASE(who_does_not_answer_may_have_it),
                                     SUITE_CASE(what_is_lacking_or_damaged_is_written_again),
                                     SUITE_CASE(replicas_that_differ_without_a_quorum_stay),
