@@ -1,10 +1,12 @@
 /* Why does nothing move?  The first reason, of a subscription or of a topic. */
+#include <stdio.h>
 #include <string.h>
 
 #include "broker/admin/subject.h"
 #include "broker/admin/visits.h"
 #include "broker/topic/explain.h"
 #include "broker/topic/kind.h"
+#include "broker/topic/producer.h"
 #include "broker/topic/subscription.h"
 #include "common/mem.h"
 
@@ -56,20 +58,52 @@ static const struct {
     {"Fleeting", "moving", "publishes go to whoever can take them, and are not stored"},
 };
 
+/* The names of those that are: session/put_off.h. */
+static json_object *put_off(const struct topic *t)
+{
+    json_object *names = json_object_new_array();
+
+    list_each(&t->producers, n)
+    {
+        struct topic_producer *p = topic_producer_of(list_entry(n, struct guest, node));
+        if (atomic_load_explicit(&p->put_off, memory_order_relaxed))
+            json_object_array_add(names, json_object_new_string(p->name ? p->name : ""));
+    }
+    return names;
+}
+
+static void say_put_off(json_object *o, const char *first, size_t n)
+{
+    char sentence[512];
+
+    snprintf(sentence, sizeof(sentence),
+             "producer %s%s sent more than there is room for while bookies are slow "
+             "(maxMessagePublishBufferSizeInMB): it was closed, to come back and send again",
+             first, n > 1 ? ", as others," : "");
+    text(o, "reason", "put-off");
+    text(o, "sentence", sentence);
+}
+
 static json_object *producers(const struct topic *t)
 {
     const char *state = t->kind->state(t);
     const size_t pending = t->ml ? managed_ledger_pending_bytes(t->ml) : 0;
-    json_object *o = json_object_new_object();
+    json_object *o = json_object_new_object(), *off = put_off(t);
+    const size_t n_off = json_object_array_length(off);
+    bool moving = false;
 
     for (unsigned i = 0; i < sizeof(producing) / sizeof(producing[0]); i++) {
         if (strcmp(producing[i].state, state) != 0)
             continue;
+        moving = strcmp(producing[i].reason, "moving") == 0;
         text(o, "reason", producing[i].reason);
         text(o, "sentence", producing[i].sentence);
     }
+    if (moving && n_off > 0)
+        say_put_off(o, json_object_get_string(json_object_array_get_idx(off, 0)), n_off);
     text(o, "state", state);
     json_object_object_add(o, "pendingBytes", json_object_new_int64((int64_t)pending));
+    json_object_object_add(o, "putOff", off);
     return o;
 }
 

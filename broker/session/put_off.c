@@ -59,6 +59,7 @@ static void put_off(struct session_producer *p)
                   F_STR("producer", p->guest.name), F_U64("its_bytes", p->accepted),
                   F_U64("all_bytes", used(s->home)), F_U64("max", s->home->publish_max));
     p->was_put_off = true;
+    atomic_store_explicit(&p->guest.put_off, true, memory_order_relaxed);
     p->handle.state = HANDLE_PUT_OFF;
     tell_if_answered(p);
 }
@@ -102,6 +103,7 @@ static bool has_place(const struct sessions *home)
 static void let_in(struct session_producer *p)
 {
     list_remove(&p->turn);
+    atomic_store_explicit(&p->guest.put_off, false, memory_order_relaxed);
     p->handle.state = HANDLE_READY;
     session_producer_success(p, p->handle.open_request, true);
 }

@@ -12,8 +12,9 @@
  * is told that its producer was closed.  It opens it again after its back-off, and sends again, in
  * order, exactly what was not answered: nothing is lost, doubled or out of its place.
  *
- * On the topic's side nothing changes: the producer keeps its name, its access and its epoch
- * meanwhile, for COMES_BACK_US, or until somebody else asks for its name.
+ * On the topic's side nothing changes, but for what `explain` says of it: the producer keeps its
+ * name, its access and its epoch meanwhile, for COMES_BACK_US, or until somebody else asks for its
+ * name.
  *
  * ROOM: publish_max (maxMessagePublishBufferSizeInMB) is what publishes that are not answered
  * may take of the whole process.  A producer may have as much of it as is left for the others:

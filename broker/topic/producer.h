@@ -24,6 +24,8 @@
 #ifndef BROKER_TOPIC_PRODUCER_H
 #define BROKER_TOPIC_PRODUCER_H
 
+#include <stdatomic.h>
+
 #include "broker/table.h"
 
 #include "broker/managed_ledger/managed_ledger.h"
@@ -65,6 +67,7 @@ struct topic_producer {
         enum err err;
         const char *why; /* constant */
     } gone;              /* set at go() of one that was queued and not admitted */
+    atomic_bool put_off; /* the front's word: there is no room for what it sends */
 
     struct list_node held; /* private, as the rest: the back's */
     UT_hash_handle hh;     /* in topic.by_name, while it is in */

@@ -200,6 +200,32 @@ static uint64_t fill_up(void)
     }
 }
 
+static bool explained(const char *what)
+{
+    char *got = inn_get(inn, "/lgm/v1/persistent/public/default/t/explain");
+    bool is = strstr(got, what) != NULL;
+
+    if (!is)
+        printf("%s\n", got);
+    mem_free(got);
+    return is;
+}
+
+START_TEST(an_administrator_is_told_who_it_is)
+{
+    begin_full();
+    ck_assert(explained("\"putOff\":[\"test-"));
+    ck_assert(explained("\"reason\":\"no-quorum\"")); /* which comes first */
+    inn_start_bookie(inn);
+    const uint64_t next = receipts_until_closed(1, 0);
+    ck_assert(explained("\"reason\":\"put-off\""));
+    ck_assert(explained("producer test-"));
+    send_the_rest(next);
+    check_all_came_once();
+    finish();
+}
+END_TEST
+
 START_TEST(who_comes_back_waits_for_room)
 {
     begin_full();
@@ -351,6 +377,7 @@ int main(void)
                                     SUITE_CASE(who_sends_without_end_shares_with_those_who_do_too),
                                     SUITE_CASE(answers_are_counted_until_they_leave),
                                     SUITE_CASE(the_socket_goes_on_and_nothing_is_lost),
+                                    SUITE_CASE(an_administrator_is_told_who_it_is),
                                     SUITE_CASE(who_comes_back_waits_for_room),
                                     SUITE_CASE(its_place_is_kept_but_not_from_one_who_asks),
                                     SUITE_CASE(it_may_be_closed_in_every_state),
