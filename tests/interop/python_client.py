@@ -22,6 +22,9 @@ import pulsar
 parser = argparse.ArgumentParser()
 parser.add_argument("--url")
 parser.add_argument("--web-url")
+parser.add_argument("--tls-url")
+parser.add_argument("--tls-web-url")
+parser.add_argument("--tls-trust", help="a certificate")
 parser.add_argument("--restarts", action="store_true", help="the server may be restarted")
 parser.add_argument("--unacked-limit", type=int)
 parser.add_argument("--only", default="", help="features whose name holds this")
@@ -51,9 +54,9 @@ class World:
         self.name, self.clients = "python-" + name.replace("_", "-"), []
         self.client = self.another_client()
 
-    def another_client(self, url=None):
-        self.clients.append(pulsar.Client(url or ARGS.url, operation_timeout_seconds=30,
-                                          logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)))
+    def another_client(self, url=None, **options):
+        self.clients.append(pulsar.Client(url or ARGS.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+                                          **{"operation_timeout_seconds": 30, **options}))
         return self.clients[-1]
 
     def close(self):
@@ -1183,6 +1186,26 @@ def http_service_url(w):
     client = w.another_client(ARGS.web_url)
     send_all(w.producer(w.topic(), client), numbered(0, 20))
     same_in_any_order(receive(w.consumer(w.topic(), by=client), 20), numbered(0, 20))
+
+
+@feature
+def tls(w):
+    admin("PUT", w.path() + "/partitions", 8)
+    for i, url in enumerate((ARGS.tls_url, ARGS.tls_web_url)):
+        client = w.another_client(url, tls_trust_certs_file_path=ARGS.tls_trust, tls_validate_hostname=True)
+        send_all(w.producer(w.topic(), client), numbered(0, 1000))
+        same_in_any_order(receive(w.consumer(w.topic(), f"sub-{i}", by=client), 1000 * (i + 1)),
+                          numbered(0, 1000) * (i + 1))
+
+
+@feature
+def tls_not_trusted(w):
+    client = w.another_client(ARGS.tls_url, operation_timeout_seconds=3)
+    try:
+        w.producer(w.topic(), client)
+    except (pulsar.ConnectError, pulsar.Timeout):
+        return
+    raise AssertionError("a broker that cannot be trusted was")
 
 
 def put_off_times():

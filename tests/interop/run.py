@@ -22,6 +22,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+import certs  # noqa: E402
 import lgm  # noqa: E402
 import lgm_cluster  # noqa: E402
 
@@ -143,6 +144,18 @@ OF_BOOKIES = {"bookkeeper-java"}  # finds bookies by their metadata in etcd, and
 
 # ---- running a program ----
 
+class Tls:
+    """TLS ports of one server, what it must be told, and what its clients must."""
+
+    def __init__(self, authority, name, port=lgm.free_port):
+        cert, key = authority.issue(name)
+        own, web = port(), port()
+        self.conf = {"brokerServicePortTls": own, "webServicePortTls": web, "tlsCertificateFilePath": cert,
+                     "tlsKeyFilePath": key}
+        self.words = [f"--tls-url=pulsar+ssl://127.0.0.1:{own}", f"--tls-web-url=https://127.0.0.1:{web}",
+                      f"--tls-trust={authority.cert}"]
+
+
 class Run:
     """One client's program against one deployment: results by feature, in the program's order."""
 
@@ -152,6 +165,8 @@ class Run:
                         f"--unacked-limit={UNACKED_LIMIT}", f"--only={only}"]
         if client in OF_BOOKIES:
             self.command.append(f"--metadata-url={server.metadata_url}")
+        else:
+            self.command += server.tls.words
         may = ["--restarts"] if deployment == "standalone" else []
         self.command += may
         self.log = os.path.join(folder, f"{deployment}-{client}.log")
@@ -206,10 +221,16 @@ class OneCluster:
 
     def __init__(self, build, folder):
         self.cluster = lgm_cluster.Cluster(build, folder, bookies=3, brokers=2, broker_conf=LIMITS)
+        authority = certs.Authority(folder)
+        for broker in self.cluster.brokers:
+            broker.tls = Tls(authority, broker.name, lgm_cluster.stable_port)
+            broker.conf.update(broker.tls.conf)
+        self.first = self.cluster.brokers[0]
+        self.tls = self.first.tls
 
     def __enter__(self):
         self.cluster.start()
-        self.url, self.web_port = self.cluster.brokers[0].url, self.cluster.brokers[0].web_port
+        self.url, self.web_port = self.first.url, self.first.web_port
         self.metadata_url = self.cluster.etcd.url
         return self
 
@@ -220,8 +241,11 @@ class OneCluster:
 def on_standalone(args, client, command, folder):
     mine = os.path.join(folder, "standalone-of-" + client)
     os.makedirs(mine)
-    limits = [word for key, value in LIMITS.items() for word in ("--set", f"{key}={value}")]
-    server = lgm.Standalone(args.build, mine, args=limits).start()
+    tls = Tls(certs.Authority(mine), "server")
+    sets = [word for key, value in {**LIMITS, **tls.conf}.items() for word in ("--set", f"{key}={value}")]
+    server = lgm.Standalone(args.build, mine, args=sets)
+    server.tls = tls
+    server.start()
     try:
         return Run(client, command, "standalone", server, args.only, folder).run(args.seconds)
     finally:

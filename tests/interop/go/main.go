@@ -25,9 +25,10 @@ type feature struct {
 }
 
 var options struct {
-	url, webURL, only     string
-	unackedLimit          int
-	restarts, list, debug bool
+	url, webURL, only           string
+	tlsURL, tlsWebURL, tlsTrust string
+	unackedLimit                int
+	restarts, list, debug       bool
 }
 
 var answers = bufio.NewReader(os.Stdin)
@@ -43,6 +44,9 @@ func restart() {
 func main() {
 	flag.StringVar(&options.url, "url", "", "")
 	flag.StringVar(&options.webURL, "web-url", "", "")
+	flag.StringVar(&options.tlsURL, "tls-url", "", "")
+	flag.StringVar(&options.tlsWebURL, "tls-web-url", "", "")
+	flag.StringVar(&options.tlsTrust, "tls-trust", "", "a certificate")
 	flag.StringVar(&options.only, "only", "", "features whose name holds this")
 	flag.IntVar(&options.unackedLimit, "unacked-limit", 0, "")
 	flag.BoolVar(&options.restarts, "restarts", false, "the server may be restarted")

@@ -23,6 +23,8 @@ var topics = []feature{
 	{name: "unload_while_busy", show: unloadWhileBusy},
 	{name: "delete_with_clients", show: deleteWithClients},
 	{name: "http_service_url", show: httpServiceURL},
+	{name: "tls", show: overTLS},
+	{name: "tls_not_trusted", show: tlsNotTrusted},
 	{name: "broker_restart", show: brokerRestart, restarts: true},
 }
 
@@ -279,6 +281,28 @@ func deleteWithClients(w *world) {
 	admin("DELETE", w.path("t")+"?force=true", nil) // under a producer's hands
 	send(w.producer(w.topic("t")), numbered(11, 12))
 	same(receiveAndAck(w.consumer(w.topic("t")), 1), numbered(11, 12))
+}
+
+func overTLS(w *world) {
+	admin("PUT", w.path("t")+"/partitions", 8)
+	wanted := [][]byte{}
+	for i, url := range []string{options.tlsURL, options.tlsWebURL} {
+		client := w.clientWith(pulsar.ClientOptions{URL: url, OperationTimeout: 30 * time.Second,
+			TLSTrustCertsFilePath: options.tlsTrust, TLSValidateHostname: true})
+		sendAll(producerBy(client, w.topic("t")), numbered(0, 1000))
+		wanted = append(wanted, numbered(0, 1000)...)
+		consumer := consumerBy(client, w.topic("t"), func(o *pulsar.ConsumerOptions) {
+			o.SubscriptionName = fmt.Sprint("sub-", i)
+		})
+		sameInAnyOrder(receiveAndAck(consumer, len(wanted)), wanted)
+	}
+}
+
+func tlsNotTrusted(w *world) {
+	client := w.clientWith(pulsar.ClientOptions{URL: options.tlsURL, OperationTimeout: 3 * time.Second,
+		ConnectionTimeout: 3 * time.Second})
+	_, err := client.CreateProducer(pulsar.ProducerOptions{Topic: w.topic("t")})
+	check(err != nil, "a broker that cannot be trusted was")
 }
 
 func httpServiceURL(w *world) {

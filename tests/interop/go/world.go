@@ -42,13 +42,17 @@ func (w *world) close() {
 }
 
 func (w *world) anotherClient(url string) pulsar.Client {
+	return w.clientWith(pulsar.ClientOptions{URL: url, OperationTimeout: 30 * time.Second})
+}
+
+func (w *world) clientWith(o pulsar.ClientOptions) pulsar.Client {
 	level := slog.LevelDebug
 	if !options.debug {
 		level = slog.LevelError + 1
 	}
 	handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})
-	client, err := pulsar.NewClient(pulsar.ClientOptions{URL: url, OperationTimeout: 30 * time.Second,
-		Logger: log.NewLoggerWithSlog(slog.New(handler))})
+	o.Logger = log.NewLoggerWithSlog(slog.New(handler))
+	client, err := pulsar.NewClient(o)
 	must(err)
 	w.clients = append(w.clients, client)
 	return client

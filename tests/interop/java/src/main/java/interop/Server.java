@@ -14,6 +14,9 @@ import java.util.Map;
 final class Server {
     final String url;
     final String webUrl;
+    final String tlsUrl;
+    final String tlsWebUrl;
+    final String tlsTrust;
     final String client;
     final int unackedLimit;
     private final BufferedReader answers = new BufferedReader(new InputStreamReader(System.in));
@@ -21,6 +24,9 @@ final class Server {
     Server(Map<String, String> options) {
         url = options.get("url");
         webUrl = options.get("web-url");
+        tlsUrl = options.get("tls-url");
+        tlsWebUrl = options.get("tls-web-url");
+        tlsTrust = options.get("tls-trust");
         client = options.getOrDefault("suite", "java");
         unackedLimit = Integer.parseInt(options.getOrDefault("unacked-limit", "0"));
     }

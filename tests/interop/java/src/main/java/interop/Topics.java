@@ -39,6 +39,8 @@ final class Topics {
         features.put("unload_while_busy", Topics::unloadWhileBusy);
         features.put("delete_with_clients", Topics::deleteWithClients);
         features.put("http_service_url", Topics::httpServiceUrl);
+        features.put("tls", Topics::tls);
+        features.put("tls_not_trusted", Topics::tlsNotTrusted);
         features.put("broker_restart", Topics::brokerRestart);
     }
 
@@ -309,6 +311,24 @@ final class Topics {
         w.admin.topics().delete(topic, true); // under a producer's hands
         World.send(w.producer(topic).create(), World.numbered(11, 12));
         Check.payloads(World.numbered(11, 12), World.receiveAndAck(w.consumer(topic).subscribe(), 1));
+    }
+
+    private static void tls(World w) throws Exception {
+        String topic = w.topic("t");
+        w.admin.topics().createPartitionedTopic(topic, 8);
+        var wanted = new ArrayList<byte[]>();
+        for (String url : List.of(w.server.tlsUrl, w.server.tlsWebUrl)) {
+            var client = w.secureClient(url, w.server.tlsTrust);
+            World.send(client.newProducer().topic(topic).create(), World.numbered(0, 1000));
+            wanted.addAll(World.numbered(0, 1000));
+            var consumer = w.consumer(client, topic).subscriptionName("sub-" + wanted.size()).subscribe();
+            Check.payloadsInAnyOrder(wanted, World.receiveAndAck(consumer, wanted.size()));
+        }
+    }
+
+    private static void tlsNotTrusted(World w) throws Exception {
+        var client = w.secureClient(w.server.tlsUrl, null);
+        Check.refused(PulsarClientException.class, () -> client.newProducer().topic(w.topic("t")).create());
     }
 
     private static void httpServiceUrl(World w) throws Exception {

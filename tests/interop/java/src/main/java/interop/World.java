@@ -52,6 +52,16 @@ final class World implements AutoCloseable {
         return another;
     }
 
+    /** By TLS, and the host must be that of the certificate; trust null: what everyone trusts. */
+    PulsarClient secureClient(String url, String trust) throws Exception {
+        var another = PulsarClient.builder().serviceUrl(url).tlsTrustCertsFilePath(trust)
+                .enableTlsHostnameVerification(true)
+                .operationTimeout(trust == null ? 3 : 30, TimeUnit.SECONDS)
+                .lookupTimeout(trust == null ? 3 : 30, TimeUnit.SECONDS).build();
+        clients.add(another);
+        return another;
+    }
+
     /** A short name in public/default. */
     String topic(String suffix) {
         return name + "-" + suffix;
