@@ -27,16 +27,18 @@
 #define FINISH_US     5000000
 
 /*  dialled:  RESOLVING -> CONNECTING -+-> SHAKING (TLS) -> OPEN -> LINGERING -> GONE
- *  accepted: -------------------------+                  (any of them -> GONE)      */
+ *  accepted: -------------------------+        ^----upgrade---'   (any of them -> GONE) */
 enum state { RESOLVING, CONNECTING, SHAKING, OPEN, LINGERING, GONE };
 
 struct conn {
     struct loop *loop;
     enum state state;
     bool dialled;
-    bool reading;    /* its read event is in the loop */
-    bool choked;     /* above write_high, and not yet below half of it */
-    bool read_again; /* more may be there than the socket tells: TLS, or after a pause */
+    bool was_open;       /* opened() was called */
+    bool reading;        /* its read event is in the loop */
+    bool choked;         /* above write_high, and not yet below half of it */
+    bool read_again;     /* more may be there than the socket tells: TLS, or after a pause */
+    struct tls *upgrade; /* when what waits has left in the clear; NULL: no */
     unsigned pauses;
     unsigned depth; /* callbacks of the loop on the stack: the last one out frees */
     struct conn_conf conf;
@@ -47,6 +49,7 @@ struct conn {
     struct event readable, writable;
     struct cutter in;
     struct outbox out;
+    struct outbox held; /* sent after an upgrade was asked for */
     struct round_end end;
     struct timer timer;
     struct loop_guest guest;
@@ -60,10 +63,15 @@ static const unsigned may_become[] = {
     [RESOLVING] = 1u << CONNECTING | 1u << GONE,
     [CONNECTING] = 1u << SHAKING | 1u << OPEN | 1u << GONE,
     [SHAKING] = 1u << OPEN | 1u << GONE,
-    [OPEN] = 1u << LINGERING | 1u << GONE,
+    [OPEN] = 1u << SHAKING | 1u << LINGERING | 1u << GONE,
     [LINGERING] = 1u << GONE,
     [GONE] = 0,
 };
+
+static uint64_t patience(const struct conn *c)
+{
+    return c->conf.dial_timeout_us ? c->conf.dial_timeout_us : DIAL_US;
+}
 
 static void become(struct conn *c, enum state next)
 {
@@ -114,6 +122,7 @@ static void go(struct conn *c)
     stream_close(&c->io);
     cutter_drop(&c->in);
     outbox_drop(&c->out);
+    outbox_drop(&c->held);
 }
 
 /* `reason` NULL: the peer has ended between two frames, which is no event. */
@@ -142,7 +151,8 @@ static void on_leave(struct loop_guest *g)
 
 static bool may_read(const struct conn *c)
 {
-    return c->state == OPEN && c->handler && c->pauses == 0 && (!c->choked || c->conf.reads_on);
+    return c->state == OPEN && c->handler && !c->upgrade && c->pauses == 0 &&
+           (!c->choked || c->conf.reads_on);
 }
 
 static void listen_to(struct conn *c, bool want)
@@ -293,11 +303,29 @@ static void write_out(struct conn *c)
     }
 }
 
+static void shake(struct conn *c);
+
+static void begin_upgrade(struct conn *c)
+{
+    become(c, SHAKING);
+    stream_secure(&c->io, c->upgrade, c->tls_name, c->dialled);
+    c->upgrade = NULL;
+    outbox_drop(&c->out);
+    c->out = c->held;
+    c->held = (struct outbox){0};
+    loop_after(c->loop, &c->timer, patience(c));
+    shake(c);
+}
+
 static void flush(struct conn *c)
 {
     if (c->state != OPEN)
         return;
     write_out(c);
+    if (c->state == OPEN && c->upgrade && c->handler && c->out.bytes == 0) {
+        begin_upgrade(c);
+        return;
+    }
     if (c->state == OPEN)
         breathe(c);
     if (c->state == OPEN && !c->handler && c->out.bytes == 0)
@@ -313,8 +341,10 @@ static void is_open(struct conn *c)
         loop_cancel(c->loop, &c->timer);
     update_reading(c);
     read_soon(c); /* what came with the handshake; and what was sent before it leaves */
-    if (c->dialled && c->handler && c->handler->opened)
+    if (c->dialled && !c->was_open && c->handler && c->handler->opened) {
+        c->was_open = true;
         c->handler->opened(c->ctx);
+    }
 }
 
 static void shake(struct conn *c)
@@ -494,11 +524,6 @@ static struct conn *conn_new(struct loop *l, enum state state, const struct conn
     return c;
 }
 
-static uint64_t patience(const struct conn *c)
-{
-    return c->conf.dial_timeout_us ? c->conf.dial_timeout_us : DIAL_US;
-}
-
 struct conn *conn_accepted(struct loop *l, int fd, const struct conn_conf *conf,
                            const struct conn_handler *h, void *ctx)
 {
@@ -534,6 +559,11 @@ struct conn *conn_dial(struct loop *l, const char *host, uint16_t port,
     return c;
 }
 
+static struct outbox *queue_of(struct conn *c)
+{
+    return c->upgrade ? &c->held : &c->out;
+}
+
 static void sent(struct conn *c)
 {
     if (c->conf.write_high > 0 && c->out.bytes > c->conf.write_high && !c->choked) {
@@ -544,6 +574,19 @@ static void sent(struct conn *c)
         loop_at_round_end(c->loop, &c->end);
 }
 
+/* A peer that has sent more than it was asked for means somebody who stands in between. */
+enum err conn_upgrade(struct conn *c, struct tls *tls)
+{
+    assert(loop_is_mine(c->loop));
+    assert(c->state == OPEN && !c->io.ssl && !c->upgrade);
+    if (!cutter_is_between(&c->in))
+        return ERR_MALFORMED;
+    c->upgrade = tls;
+    update_reading(c);
+    loop_at_round_end(c->loop, &c->end);
+    return ERR_OK;
+}
+
 void conn_send(struct conn *c, struct slice s)
 {
     assert(loop_is_mine(c->loop));
@@ -551,7 +594,7 @@ void conn_send(struct conn *c, struct slice s)
         slice_drop(&s);
         return;
     }
-    outbox_put(&c->out, s);
+    outbox_put(queue_of(c), s);
     sent(c);
 }
 
@@ -563,14 +606,14 @@ void conn_send_chain(struct conn *c, struct chain *ch)
         return;
     }
     for (unsigned i = 0; i < ch->n; i++)
-        outbox_put(&c->out, ch->at[i]);
+        outbox_put(queue_of(c), ch->at[i]);
     ch->n = 0;
     sent(c);
 }
 
 size_t conn_waiting(const struct conn *c)
 {
-    return c->out.bytes;
+    return c->out.bytes + c->held.bytes;
 }
 
 void conn_pause(struct conn *c)

@@ -4,7 +4,7 @@
  *   conn_send() -> queue --one writev at the end of the round--> socket
  *
  * Both protocols of the house are framed so.  Plain TCP or TLS, the same interface:
- * with TLS the bytes are copied once.
+ * with TLS the bytes are copied once.  A plain conn may be upgraded to TLS in the middle.
  *
  * Memory:  a frame is a slice into the slab that it was read into (a frame that
  *          straddles two slabs is moved once); whoever keeps the slice keeps the slab.
@@ -54,6 +54,10 @@ struct conn *conn_dial(struct loop *l, const char *host, uint16_t port,
                        const struct conn_conf *conf, const struct conn_handler *h,
                        void *ctx); /* gives */
 
+/* From a frame's callback, of a conn that is open and plain: what was sent before leaves in the
+ * clear, then hands are shaken, and everything after that is TLS.  ERR_MALFORMED: the peer has
+ * sent more already, which nobody protects; the conn is as it was, and is best closed. */
+MUST_CHECK enum err conn_upgrade(struct conn *c, struct tls *tls); /* borrows tls, as conf.tls */
 void conn_send(struct conn *c, struct slice s);         /* takes; whole frames, or parts in order */
 void conn_send_chain(struct conn *c, struct chain *ch); /* takes what is in it */
 size_t conn_waiting(const struct conn *c);              /* bytes not yet with the kernel */
