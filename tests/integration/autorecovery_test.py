@@ -174,9 +174,13 @@ def hosts(folder, bookies=5, conf=None, broker_conf=None):
                              "managedLedgerDefaultWriteQuorum": 3, "managedLedgerDefaultAckQuorum": 2,
                              **(broker_conf or {})})
     for i, b in enumerate(c.bookies):
-        host = f"127.0.0.{i + 1}"
-        b.conf.update({"bookieId": f"{host}:{b.port}", "listenAddress": host, "advertisedAddress": host})
+        live_at(b, f"127.0.0.{i + 1}")
     return c
+
+
+def live_at(bookie, host):
+    bookie.conf.update({"bookieId": f"{host}:{bookie.port}", "listenAddress": host,
+                        "advertisedAddress": host})
 
 
 def name(bookie):
@@ -206,6 +210,12 @@ def lose(bookie):
     """For good, with its disks."""
     bookie.kill()
     shutil.rmtree(os.path.join(bookie.folder, "data"))
+
+
+def wait_forgotten(cluster, names):
+    def registered():
+        return {key.rsplit("/", 1)[1] for key, _ in etcd_range(cluster.etcd, "/ledgers/available/")}
+    wait_until(lambda: not registered() & set(names), 30, "their sessions are over")
 
 
 def most_used(cluster):
@@ -265,9 +275,7 @@ def pause_and_resume(folder):
         assert "is paused" in lgm(c, "bookie", "autorecovery", "pause").stdout
         gone = most_used(c)
         lose(gone)
-        wait_until(lambda: name(gone) not in [k.rsplit("/", 1)[1] for k, _ in
-                                              etcd_range(c.etcd, "/ledgers/available/")],
-                   30, "its session is over")
+        wait_forgotten(c, [name(gone)])
         named = [ledger.id for ledger in ledgers(c)
                  if any(name(gone) in members for _, members in ledger.fragments)]
         assert named
@@ -322,20 +330,22 @@ def salvage(folder):
         assert any(ledger.state == 3 for ledger in ledgers(c))
         opened = [ledger for ledger in ledgers(c) if ledger.state == 1]
         assert opened
+        gone = [name(b) for b in c.bookies[:2]]
         for bookie in c.bookies[:2]:
             lose(bookie)
+        wait_forgotten(c, gone)
         for ledger in opened:
             assert "is open" in lgm(c, "ledger", "inspect", str(ledger.id)).stdout
             assert lgm(c, "ledger", "recover", str(ledger.id), check=False).returncode == 1
             asked = lgm(c, "ledger", "force-close", str(ledger.id), check=False)
             assert asked.returncode == 1 and "would be closed" in asked.stdout, asked
-            assert f"{name(c.bookies[0])} does not answer" in asked.stdout, asked
+            assert f"{gone[0]} does not answer" in asked.stdout, asked
             done = lgm(c, "ledger", "force-close", str(ledger.id), "--yes")
             assert f"ledger {ledger.id} is closed at" in done.stdout, done
         assert all(ledger.state == 3 for ledger in ledgers(c))
-        for i in range(2):
-            c.bookies[i].conf["bookieId"] = f"127.0.0.{i + 7}:{c.bookies[i].port}"
-            c.bookies[i].start()
+        for i, bookie in enumerate(c.bookies[:2]):
+            live_at(bookie, f"127.0.0.{i + 7}")
+            bookie.start()
         skipped = 0
         for ledger in ledgers(c):
             words = ["skip", str(ledger.id)]
