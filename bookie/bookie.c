@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bookie/certificates.h"
 #include "bookie/cookie.h"
 #include "bookie/disk_watch.h"
 #include "bookie/handlers.h"
@@ -29,6 +30,7 @@ struct bookie {
     struct bookie_metrics metrics;
     struct storage *storage;
     struct reads *reads;
+    struct certificates *certificates; /* NULL: none */
     struct handlers *handlers;
     struct listener *listener;
     struct disk_watch *watch;
@@ -284,6 +286,7 @@ static void open_handlers(struct bookie *b)
         .batches_max = BATCHES_MAX,
         .space = space,
         .space_ctx = b,
+        .tls = certificates_tls(b->certificates),
     };
     b->handlers = handlers_open(&conf);
     b->has_space = b->has_reserve = true;
@@ -319,6 +322,7 @@ static void leave(void *ctx)
 static enum err start(struct bookie *b)
 {
     TRY(check_conf(b->conf));
+    TRY(certificates_open(&b->certificates, b->conf, b->loops->at[0]));
     name_it(b);
     TRY(make_dirs(b));
     TRY(check_identity(b));
@@ -372,6 +376,7 @@ void bookie_stop(struct bookie **bookie)
         storage_stop(b->storage);
     reads_close(&b->reads);
     handlers_close(&b->handlers);
+    certificates_close(&b->certificates);
     storage_close(&b->storage);
     disk_unlock(&b->journal_lock);
     disk_unlock(&b->ledger_lock);

@@ -18,6 +18,7 @@
 #include "common/loop.h"
 
 struct handlers;
+struct tls;
 
 struct handlers_conf {
     struct storage *storage;
@@ -33,6 +34,7 @@ struct handlers_conf {
     uint64_t batches_max;   /* bytes that the unfinished ones of a loop hold; the rest is cut off */
     enum err (*space)(void *ctx, uint64_t *free_bytes, uint64_t *total); /* any loop */
     void *space_ctx;
+    struct tls *tls; /* for clients that ask for it; NULL: none */
 };
 
 struct handlers *handlers_open(const struct handlers_conf *conf); /* gives */

@@ -52,6 +52,7 @@ struct session {
     struct station *station;
     struct conn *conn;  /* NULL: closed, and only kept for its requests */
     unsigned requests;  /* that hold it */
+    bool is_secure;     /* it has asked for TLS */
     struct slab *front; /* answers gathered; NULL: none */
     size_t front_used;
     struct list_node node, answered;
@@ -100,6 +101,7 @@ struct request {
 /* session.c */
 uint8_t *session_front_room(struct session *s, size_t n);     /* for an answer; NULL: closed */
 void session_send_body(struct session *s, struct slice body); /* behind it; takes */
+void session_secure(struct session *s);             /* what is answered from now on is encrypted */
 bool session_has_too_much(const struct session *s); /* it does not read: no entries for it */
 void session_turn_away(struct session *s, const char *event, const char *reason); /* closes */
 void session_new(struct station *st, int fd);                                     /* takes fd */

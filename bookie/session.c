@@ -91,6 +91,15 @@ void session_send_body(struct session *s, struct slice body)
     slice_drop(&body);
 }
 
+/* Whoever waits for the answer has sent nothing behind the question. */
+void session_secure(struct session *s)
+{
+    flush(s);
+    s->is_secure = true;
+    if (conn_upgrade(s->conn, s->station->handlers->conf.tls))
+        session_turn_away(s, "bookie.refused_frame", "requests before the handshake");
+}
+
 bool session_has_too_much(const struct session *s)
 {
     return s->conn && conn_waiting(s->conn) > WAITING_MAX;

@@ -39,6 +39,14 @@ static void answer_now(struct session *s, const struct bookie_v3 *v3,
     send_answer(s, &a, (struct slice){0});
 }
 
+static void start_tls(struct session *s, const struct bookie_v3 *v3, const struct bookie_request *q)
+{
+    const bool can = s->station->handlers->conf.tls && !s->is_secure;
+    answer_now(s, v3, q, can ? BOOKIE_OK : BOOKIE_BAD_REQUEST);
+    if (can)
+        session_secure(s);
+}
+
 static void answer_info(struct session *s, const struct bookie_v3 *v3,
                         const struct bookie_request *q)
 {
@@ -75,8 +83,10 @@ static void dispatch(struct session *s, const struct bookie_v3 *v3, const struct
 {
     switch (q->op) {
     case BOOKIE_NOTHING:
-    case BOOKIE_START_TLS:
         answer_now(s, v3, q, BOOKIE_BAD_REQUEST);
+        break;
+    case BOOKIE_START_TLS:
+        start_tls(s, v3, q);
         break;
     case BOOKIE_AUTH:
         answer_now(s, v3, q, BOOKIE_OK);

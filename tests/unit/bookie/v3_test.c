@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <openssl/ssl.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -11,6 +12,7 @@
 #include "tests/lib/suite.h"
 #include "tests/unit/bookie/peer.h"
 #include "tests/unit/bookie/place.h"
+#include "tests/unit/common/certs.h"
 
 /* Requests and answers of version 3 go through protobuf-c here. */
 
@@ -549,6 +551,130 @@ START_TEST(answers_what_it_cannot_do)
 }
 END_TEST
 
+/* ---- TLS ------------------------------------------------------------------------------------ */
+
+static struct certs certs;
+
+static void set_file(const char *key_name, const char *file)
+{
+    char *text = mem_format("%s=%s", key_name, file);
+    place_set(place, text);
+    mem_free(text);
+}
+
+static void serve_with_tls(bool of_clients)
+{
+    place = place_new();
+    certs_make(&certs);
+    place_set(place, "tlsProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory");
+    place_set(place, "tlsKeyStoreType=PEM");
+    place_set(place, "tlsTrustStoreType=PEM");
+    set_file("tlsKeyStore", certs.key);
+    set_file("tlsCertificatePath", certs.cert);
+    set_file("tlsTrustStore", certs.cert);
+    if (of_clients)
+        place_set(place, "tlsClientAuthentication=true");
+    place_set(place, "tlsCertFilesRefreshDurationSeconds=1");
+    serve();
+}
+
+static int32_t ask_for_tls(void)
+{
+    Bookkeeper__StartTLSRequest tls = BOOKKEEPER__START_TLSREQUEST__INIT;
+    Bookkeeper__Request q = BOOKKEEPER__REQUEST__INIT;
+    q.starttlsrequest = &tls;
+    return done(answer(peer, ask(peer, BOOKKEEPER__OPERATION_TYPE__START_TLS, &q)));
+}
+
+/* An add of version 2 goes through it; false: it was refused. */
+static bool adds_by_tls(bool shows_certificate)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    uint8_t bytes[1024], response[BOOKIE_RESPONSE_SIZE];
+    ck_assert_int_eq(SSL_CTX_load_verify_locations(ctx, certs.cert, NULL), 1);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    if (shows_certificate) {
+        ck_assert_int_eq(SSL_CTX_use_certificate_chain_file(ctx, certs.cert), 1);
+        ck_assert_int_eq(SSL_CTX_use_PrivateKey_file(ctx, certs.key, SSL_FILETYPE_PEM), 1);
+    }
+    SSL *ssl = SSL_new(ctx);
+    SSL_set_fd(ssl, peer->fd);
+    ck_assert_int_eq(SSL_connect(ssl), 1);
+    peer_key(false, key);
+    const size_t n = peer_entry(LEDGER, 0, PAYLOAD, bytes + BOOKIE_ADD_FRONT);
+    bookie_write_add(bytes, 0, key, n);
+    bool fine = SSL_write(ssl, bytes, (int)(BOOKIE_ADD_FRONT + n)) > 0 &&
+                SSL_read(ssl, response, sizeof response) == sizeof response;
+    if (fine)
+        ck_assert_int_eq(response[11], BOOKIE_OK);
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    return fine;
+}
+
+START_TEST(upgrades_to_tls)
+{
+    serve_with_tls(_i == 1);
+    ck_assert_int_eq(add(LEDGER, 5), BOOKKEEPER__STATUS_CODE__EOK); /* who does not ask */
+    ck_assert_int_eq(ask_for_tls(), BOOKKEEPER__STATUS_CODE__EOK);
+    ck_assert(adds_by_tls(_i == 1));
+    peer_drop(&peer);
+    peer = peer_new(bookie_port(place->bookie));
+    ck_assert_int_eq(peer_read(peer, 0, LEDGER, 0), BOOKIE_OK);
+    end();
+    certs_remove(&certs);
+}
+END_TEST
+
+START_TEST(refuses_clients_without_a_certificate)
+{
+    serve_with_tls(true);
+    ck_assert_int_eq(ask_for_tls(), BOOKKEEPER__STATUS_CODE__EOK);
+    ck_assert(!adds_by_tls(false));
+    end();
+    certs_remove(&certs);
+}
+END_TEST
+
+/* A request behind the question, before hands are shaken, is nobody's. */
+START_TEST(takes_nothing_between_the_question_and_the_handshake)
+{
+    uint8_t read[BOOKIE_FENCE_SIZE];
+    Bookkeeper__StartTLSRequest tls = BOOKKEEPER__START_TLSREQUEST__INIT;
+    Bookkeeper__Request q = BOOKKEEPER__REQUEST__INIT;
+    Bookkeeper__BKPacketHeader h = BOOKKEEPER__BKPACKET_HEADER__INIT;
+    struct bookie_response r;
+    serve_with_tls(false);
+    h.version = BOOKKEEPER__PROTOCOL_VERSION__VERSION_THREE;
+    h.operation = BOOKKEEPER__OPERATION_TYPE__START_TLS;
+    q.starttlsrequest = &tls;
+    q.header = &h;
+    const size_t n = bookkeeper__request__pack(&q, packed + 4);
+    memcpy(packed, &(uint32_t){htonl((uint32_t)n)}, 4);
+    memcpy(packed + 4 + n, read, bookie_write_read(read, 0, LEDGER, 0, NULL));
+    peer_send(peer, packed, 4 + n + BOOKIE_READ_SIZE);
+    ck_assert(!peer_receive(peer, &r));
+    end();
+    certs_remove(&certs);
+}
+END_TEST
+
+START_TEST(refuses_settings_that_promise_what_is_not_there)
+{
+    static const char *const wrong[] = {
+        "tlsKeyStoreType=JKS", "tlsProviderFactoryClass=another", "tlsProviderFactoryClass=",
+        "tlsTrustStore=",      "tlsCertificatePath=/nowhere",     "tlsTrustStoreType=JKS"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        serve_with_tls(true);
+        rest();
+        place_set(place, wrong[i]);
+        ck_assert_int_eq(place_start(place), ERR_BAD_CONFIG);
+        place_drop(&place);
+        certs_remove(&certs);
+    }
+}
+END_TEST
+
 /* ---- batch reads, of version 2 -------------------------------------------------------------- */
 
 static void ask_batch(int64_t first, int32_t count, int64_t bytes)
@@ -655,6 +781,10 @@ int main(void)
                                SUITE_CASE(tells_its_space),
                                SUITE_CASE(authenticates_nobody),
                                SUITE_CASE(answers_what_it_cannot_do),
+                               SUITE_LOOP(upgrades_to_tls, 2),
+                               SUITE_CASE(refuses_clients_without_a_certificate),
+                               SUITE_CASE(takes_nothing_between_the_question_and_the_handshake),
+                               SUITE_CASE(refuses_settings_that_promise_what_is_not_there),
                                SUITE_CASE(reads_batches),
                                SUITE_CASE(who_does_not_read_gets_no_more),
                                {0},
