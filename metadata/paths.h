@@ -20,16 +20,15 @@
 #define PATH_BOOKIES_READONLY "/ledgers/available/readonly/"
 #define PATH_COOKIES          "/ledgers/cookies/"
 #define PATH_BOOKIE_RACKS     "/bookies" /* one value for all: records.h, bookie_racks_read() */
-#define PATH_UNDERREPLICATED  "/ledgers/underreplication/ledgers/" /* a mark a ledger: path_mark() \
-                                                                    */
-#define PATH_MARK_LOCKS      "/ledgers/underreplication/locks/"
-#define PATH_MARKS_LAYOUT    "/ledgers/underreplication/LAYOUT"
-#define PATH_REPAIR_DISABLED "/ledgers/underreplication/disable" /* its existence says so */
-#define PATH_REPAIR_DELAY    "/ledgers/underreplication/lostBookieRecoveryDelay" /* seconds */
-#define PATH_SCRUBBED        "/ledgers/underreplication/checkallledgersctime"
-#define PATH_AUDITOR         "/ledgers/underreplication/leader" /* held by the auditor */
-#define PATH_LEAVING         "/lgm/leaving/" /* <bookie id>: it is being emptied for good */
-#define PATH_IDGEN_LONG      "/ledgers/idgen-long/"
+#define PATH_UNDERREPLICATED  "/ledgers/underreplication/ledgers/" /* path_mark() */
+#define PATH_MARK_LOCKS       "/ledgers/underreplication/locks/"
+#define PATH_MARKS_LAYOUT     "/ledgers/underreplication/LAYOUT"
+#define PATH_REPAIR_DISABLED  "/ledgers/underreplication/disable" /* its existence says so */
+#define PATH_REPAIR_DELAY     "/ledgers/underreplication/lostBookieRecoveryDelay" /* seconds */
+#define PATH_SCRUBBED         "/ledgers/underreplication/checkallledgersctime"
+#define PATH_AUDITOR          "/ledgers/underreplication/leader" /* held by the auditor */
+#define PATH_LEAVING          "/lgm/leaving/" /* <bookie id>: it is being emptied for good */
+#define PATH_IDGEN_LONG       "/ledgers/idgen-long/"
 /* Its numbers are whole ledger ids: it starts at our bucket << 32 (ids.h); in a store that
  * nobody initialized, at 0. */
 #define PATH_LEDGER_COUNTER   "/lgm/counters/ledger-id"

@@ -17,7 +17,7 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
-from lgm import SLOW, Cases, verdict, wait_until  # noqa: E402
+from lgm import SLOW, Cases, Standalone, verdict, wait_until  # noqa: E402
 from lgm_cluster import Cluster, http  # noqa: E402
 
 BUILD = None
@@ -364,8 +364,34 @@ def salvage(folder):
         assert v["lost"] > 0 and v["checked"] > 0 and v["duplicated"] == v["reordered"] == 0, v
 
 
+def embedded_metadata(folder):
+    """The same over RocksDB: one bookie of a standalone leaves.  The store is read while nothing runs."""
+    args = [w for pair in ("autoRecoveryDaemonEnabled=true", "openLedgerRereplicationGracePeriod=200",
+                           "rwRereplicateBackoffMs=200") for w in ("--bookie-set", pair)]
+    s = Standalone(BUILD, folder, bookies=4, args=[*args, "--log", "info"])
+    words = [s.lgm, "bookie", "decommission", "bookie-1", "--no-wait", "--metadata",
+             "rocksdb:" + os.path.join(s.data, "metadata")]
+    log = os.path.join(folder, "log")
+
+    def decommission():
+        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60 * SLOW).stdout
+    s.start()
+    s.run("verify", "produce", "t", "--count", "1000", "--log", log)
+    s.stop()
+    text = decommission()
+    named = int(text.split(" ledgers name")[0].rsplit("\n", 1)[-1])
+    assert named > 0, text
+    s.start()
+    wait_until(lambda: s.output().count("ledger.repaired") >= named, 60, "it is empty")
+    v = verdict(s.run("verify", "consume", "t", "--log", log).stdout)
+    assert v["lost"] == v["duplicated"] == v["reordered"] == 0, v
+    s.stop()
+    text = decommission()
+    assert "bookie-1 is decommissioned" in text, text
+
+
 CASES = [lost_bookies, lost_while_written, decommission_of_one_that_runs, pause_and_resume,
-         marks_that_wait, scrub, salvage]
+         marks_that_wait, scrub, salvage, embedded_metadata]
 
 
 def main():
