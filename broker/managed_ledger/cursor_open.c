@@ -27,6 +27,7 @@ struct opening {
     struct ledger *ledger;
     struct ledger_read read;
     enum err read_err; /* what an entry was found to be */
+    enum err unread;   /* why its ledger is not to be had */
     struct slice last; /* entry */
     struct cursor_acks acks;
     struct cursor_replay replay;
@@ -125,8 +126,49 @@ static void fall_back(struct opening *o, enum err why)
     succeed(o, false);
 }
 
+static void get_node(struct opening *o);
 static void open_again(struct timer *t);
 static void read_last(struct opening *o);
+static void look_again(struct opening *o);
+
+static void look_later(struct timer *t)
+{
+    look_again(container_of(t, struct opening, wait.timer));
+}
+
+/* Nothing that was read counts. */
+static void start_over(struct opening *o)
+{
+    ledger_drop(&o->ledger);
+    cursor_acks_drop(&o->acks);
+    cursor_acks_init(&o->acks, o->env->segments, POSITION_EARLIEST);
+    slice_drop(&o->last);
+    slice_drop(&o->node);
+    slice_drop(&o->kept);
+    managed_ledger__managed_cursor_info__free_unpacked(o->record, NULL);
+    o->record = NULL;
+    get_node(o);
+}
+
+static void looked_again(struct meta_call *call, const struct meta_reply *r)
+{
+    struct opening *o = container_of(call, struct opening, meta);
+
+    if (is_away(r->err))
+        try_later(o, r->err, look_later);
+    else if (r->err || r->version != o->version)
+        start_over(o);
+    else
+        fall_back(o, o->unread);
+}
+
+/* Whoever had it before may have put another ledger there since the node was read, and deleted
+ * this one: everything is in the other one then. */
+static void look_again(struct opening *o)
+{
+    o->meta.done = looked_again;
+    meta_get(o->env->meta, o->path, &o->meta);
+}
 
 static void ledger_unread(struct opening *o, enum err err)
 {
@@ -136,7 +178,8 @@ static void ledger_unread(struct opening *o, enum err err)
     } else if (err == ERR_UNSUPPORTED_VERSION || err == ERR_UNAUTHORIZED) {
         finish(o, err, NULL);
     } else {
-        fall_back(o, err);
+        o->unread = err;
+        look_again(o);
     }
 }
 
@@ -217,7 +260,7 @@ static void read_last(struct opening *o)
     entry_id last = ledger_last_confirmed(o->ledger);
 
     if (last == ENTRY_NONE) {
-        fall_back(o, ERR_NO_ENTRY);
+        ledger_unread(o, ERR_NO_ENTRY);
         return;
     }
     o->read =
@@ -249,8 +292,6 @@ static void open_again(struct timer *t)
 }
 
 /* ---- reading the node ---------------------------------------------------------------------- */
-
-static void get_node(struct opening *o);
 
 static void get_again(struct timer *t)
 {

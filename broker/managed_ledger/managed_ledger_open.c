@@ -76,14 +76,36 @@ static void finish(struct opening *o, enum err err)
 
 static void list_cursors(struct opening *o);
 
+static void node_checked(struct meta_call *c, const struct meta_reply *r)
+{
+    struct opening *o = container_of(c, struct opening, meta_call);
+
+    if (r->err && r->err != ERR_NOT_FOUND)
+        finish(o, r->err);
+    else
+        finish(o, r->err || r->version != o->ml->node.version ? ERR_FENCED : ERR_OK);
+}
+
+/* Another owner may have come since the node was written, and the cursors may say what it wrote:
+ * acknowledgements in ledgers that we do not know.  Writing these cursors would forget them; from
+ * here on its first write of a cursor makes ours fail, or ours its. */
+static void check_node(struct opening *o)
+{
+    o->path[strlen(o->path) - 1] = '\0';
+    o->meta_call.done = node_checked;
+    meta_get(o->ml->env->meta, o->path, &o->meta_call);
+}
+
 static void cursors_opened(struct opening *o)
 {
     if (--o->cursors > 0)
         return;
-    if (o->err || !o->more)
-        finish(o, o->err);
-    else
+    if (!o->err && o->more)
         list_cursors(o);
+    else if (!o->err && o->ml->n_cursors > 0)
+        check_node(o);
+    else
+        finish(o, o->err);
 }
 
 static void cursor_opened(struct cursor_call *call, enum err err, struct cursor *c)
