@@ -49,6 +49,19 @@ START_TEST(a_lost_one_is_waited_for)
 }
 END_TEST
 
+START_TEST(one_that_came_back_is_lost_anew)
+{
+    begin();
+    lose(1, 50);
+    auditor_began(&a, 150);
+    auditor_ended(&a, true, 160);
+    auditor_saw(&a, 1, true, false, 300);
+    lose(1, 400);
+    ck_assert_uint_eq(auditor_due(&a, 400), 500);
+    auditor_drop(&a);
+}
+END_TEST
+
 START_TEST(two_are_not)
 {
     begin();
@@ -160,6 +173,7 @@ int main(void)
         (suite_case[]){SUITE_CASE(with_everybody_there_only_the_period_counts),
                        SUITE_CASE(a_lost_one_is_waited_for),
                        SUITE_CASE(two_are_not),
+                       SUITE_CASE(one_that_came_back_is_lost_anew),
                        SUITE_CASE(an_audit_that_failed_is_done_again),
                        SUITE_CASE(one_that_was_lost_again_meanwhile_is_audited_again),
                        SUITE_CASE(one_that_leaves_is_audited_until_nothing_names_it),

@@ -287,6 +287,18 @@ START_TEST(replicas_that_differ_without_a_quorum_stay)
 }
 END_TEST
 
+START_TEST(most_of_them_are_no_quorum)
+{
+    begin((struct quorum){4, 4, 3}, 7);
+    h.has[0][6] = 98;
+    h.has[1][6] = 99;
+    run(&(struct copier_job){.what = COPIER_COMPARE, .quorum = h.q, .first = 0, .last = 20});
+    ck_assert_int_eq(h.err, ERR_CHECKSUM);
+    ck_assert_uint_eq(h.differs, 1);
+    ck_assert(h.has[0][6] == 98 && h.has[1][6] == 99 && h.has[2][6] == 6);
+}
+END_TEST
+
 START_TEST(a_comparison_goes_on_after_a_lost_entry)
 {
     begin(q332, 8);
@@ -390,6 +402,7 @@ int main(void)
                                     SUITE_CASE(who_does_not_answer_may_have_it),
                                     SUITE_CASE(what_is_lacking_or_damaged_is_written_again),
                                     SUITE_CASE(replicas_that_differ_without_a_quorum_stay),
+                                    SUITE_CASE(most_of_them_are_no_quorum),
                                     SUITE_CASE(a_comparison_goes_on_after_a_lost_entry),
                                     SUITE_CASE(a_sample_looks_at_both_ends),
                                     SUITE_CASE(a_copy_that_says_ok_is_whole),
