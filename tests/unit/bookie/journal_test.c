@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -459,6 +460,56 @@ START_TEST(says_busy_when_the_queue_is_full)
 }
 END_TEST
 
+static void append(uint64_t number, uint8_t kind, bool is_early)
+{
+    struct one *o = &ones[number];
+    o->number = number;
+    memcpy(o->head, &number, 8);
+    o->write = (struct journal_write){.kind = kind,
+                                      .is_early = is_early,
+                                      .head = view_of(o->head, kind == JOURNAL_MARKER ? 0 : 8),
+                                      .home = loops.at[0],
+                                      .done = done};
+    ck_assert_int_eq(journal_append(journal, &o->write), ERR_OK);
+}
+
+/* With a sync that fails only those are done who did not want to wait for it. */
+START_TEST(early_writes_do_not_wait_for_the_sync)
+{
+    begin();
+    ck_assert_int_eq(open_again(), ERR_OK);
+    append(0, KIND, false);
+    wait_for(1);
+    fake_disk_fail(disk, FAKE_SYNC, 0, 1);
+    append(1, KIND, true);
+    while (atomic_load(&acked) < 2)
+        sched_yield();
+    append(2, JOURNAL_MARKER, false);
+    append(3, KIND, false);
+    while (atomic_load(&failures) == 0)
+        sched_yield();
+    ck_assert(is_acked[1]);
+    ck_assert(!is_acked[2] && !is_acked[3]); /* what it marks was never synced */
+    end();
+}
+END_TEST
+
+START_TEST(a_marker_is_done_and_not_written)
+{
+    begin();
+    ck_assert_int_eq(open_again(), ERR_OK);
+    append(0, JOURNAL_MARKER, false);
+    wait_for(1);
+    for (uint64_t i = 1; i < 30; i++)
+        append(i, i % 3 ? KIND : JOURNAL_MARKER, i % 2);
+    wait_for(30);
+    crash();
+    ck_assert_int_eq(open_again(), ERR_OK);
+    ck_assert_uint_eq(n_replayed, 20);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("journal",
@@ -477,5 +528,7 @@ int main(void)
                                     SUITE_CASE(refuses_adds_when_no_space_is_left),
                                     SUITE_CASE(does_without_direct_writes),
                                     SUITE_CASE(says_busy_when_the_queue_is_full),
+                                    SUITE_CASE(early_writes_do_not_wait_for_the_sync),
+                                    SUITE_CASE(a_marker_is_done_and_not_written),
                                     {0}});
 }
