@@ -2,6 +2,7 @@
 #include "common/mem.h"
 #include "ledger/handle.h"
 #include "ledger/reader.h"
+#include "metadata/paths.h"
 
 /* An entry that was read, until it is delivered: the core's item. */
 struct got {
@@ -20,6 +21,8 @@ struct reading {
     struct timer second;    /* when one of them is slow */
     bool ended;
     enum err err;
+    enum { LOOK_NOT_YET, LOOK_UNDER_WAY, LOOK_DONE } look;
+    struct meta_call meta;
     unsigned users;
     struct task start;
 };
@@ -69,6 +72,17 @@ static uint32_t remembered(const struct ledger *l, entry_id first)
     return layout_find(&l->layout, first)->first == l->avoid_in ? l->avoid : 0;
 }
 
+static void end_tries(struct reading *g)
+{
+    struct list_node *node;
+
+    while ((node = list_pop_front(&g->tries))) {
+        struct try *t = list_entry(node, struct try, node);
+        link_cancel(&t->q);
+        mem_free(t);
+    }
+}
+
 /* No more answers and no more callbacks. */
 static void end(struct reading *g)
 {
@@ -79,13 +93,17 @@ static void end(struct reading *g)
     reader_stop(&g->core);
     while ((node = list_pop_front(&g->ready)))
         got_drop(NULL, list_entry(node, struct got, node));
-    while ((node = list_pop_front(&g->tries))) {
-        struct try *t = list_entry(node, struct try, node);
-        link_cancel(&t->q);
-        mem_free(t);
-    }
+    end_tries(g);
     list_remove(&g->node);
     release(g);
+}
+
+static void look_again(struct reading *g);
+
+/* Copies of a closed ledger may have been moved to other bookies since the handle was opened. */
+static bool may_have_moved(const struct reading *g)
+{
+    return g->err && g->look == LOOK_NOT_YET && ledger_is_closed(g->ledger);
 }
 
 /* Outside the core, which may be cancelled by what is called here. */
@@ -101,7 +119,9 @@ static void settle(struct reading *g)
         mem_free(one);
         g->read->entry(g->read, id, payload);
     }
-    if (g->read && g->ended) {
+    if (g->read && g->ended && may_have_moved(g)) {
+        look_again(g);
+    } else if (g->read && g->ended && g->look != LOOK_UNDER_WAY) {
         struct ledger_read *r = g->read;
         enum err err = g->err;
         g->read = NULL;
@@ -224,17 +244,65 @@ static void done(void *ctx, enum err err)
 static const struct reader_effects effects = {
     .read = read_from, .deliver = deliver, .drop = got_drop, .done = done};
 
+static void start_from(struct reading *g, entry_id first, size_t max_bytes)
+{
+    reader_start(&g->core, g->ledger->layout.facts.quorum, first, g->read->last, max_bytes,
+                 (uint32_t)g->ledger->id, remembered(g->ledger, first), &effects, g);
+    settle(g);
+}
+
 static void start(struct task *t)
 {
     struct reading *g = container_of(t, struct reading, start);
-    struct ledger_read *r = g->read;
 
-    if (r) {
-        reader_start(&g->core, g->ledger->layout.facts.quorum, r->first, r->last, r->max_bytes,
-                     (uint32_t)g->ledger->id, remembered(g->ledger, r->first), &effects, g);
-        settle(g);
-    }
+    if (g->read)
+        start_from(g, g->read->first, g->read->max_bytes);
     release(g);
+}
+
+/* ---- copies that were moved ---- */
+
+/* Goes on where it failed. */
+static void read_on(struct reading *g)
+{
+    size_t max = g->core.max_bytes;
+
+    end_tries(g);
+    reader_stop(&g->core);
+    g->ended = false;
+    start_from(g, g->core.next, max ? max - g->core.bytes : 0);
+}
+
+static void looked(struct meta_call *c, const struct meta_reply *r)
+{
+    struct reading *g = container_of(c, struct reading, meta);
+    struct ledger *l = g->ledger;
+    bool moved = !r->err && r->version != l->layout.version;
+
+    g->look = LOOK_DONE;
+    if (moved && layout_read(&l->layout, l->client->bookies, slice_view(r->value), r->version))
+        moved = false;
+    if (g->read && moved)
+        read_on(g);
+    else if (g->read)
+        settle(g);
+    release(g);
+}
+
+static void look_again(struct reading *g)
+{
+    struct ledger *l = g->ledger;
+    char path[META_KEY_MAX];
+
+    if (path_ledger(l->id, path)) {
+        g->look = LOOK_DONE;
+        settle(g);
+        return;
+    }
+    g->users++;
+    g->look = LOOK_UNDER_WAY;
+    g->meta = (struct meta_call){.home = l->client->loop, .done = looked};
+    meta_get(l->client->meta, path, &g->meta);
 }
 
 /* Begins from the loop: an empty range is done at once, and not in the caller's stack. */
