@@ -164,7 +164,8 @@ class Run:
         self.command = [*command, f"--url={server.url}", f"--web-url=http://127.0.0.1:{server.web_port}",
                         f"--unacked-limit={UNACKED_LIMIT}", f"--only={only}"]
         if client in OF_BOOKIES:
-            self.command.append(f"--metadata-url={server.metadata_url}")
+            self.command += [f"--metadata-url={server.metadata_url}",
+                             f"--certificates={server.certificates}"]
         else:
             self.command += server.tls.words
         may = ["--restarts"] if deployment == "standalone" else []
@@ -216,11 +217,25 @@ class Run:
         return self.results
 
 
+def bookies_tls(folder):
+    """One certificate for bookies and their clients, and the settings that show and ask for it."""
+    cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+    os.makedirs(folder)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-keyout", key, "-out", cert],
+                   check=True, capture_output=True)
+    return {"tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory",
+            "tlsKeyStoreType": "PEM", "tlsKeyStore": key, "tlsCertificatePath": cert,
+            "tlsTrustStoreType": "PEM", "tlsTrustStore": cert, "tlsClientAuthentication": "true"}
+
+
 class OneCluster:
     """etcd, two brokers and three bookies, as a server that features can use."""
 
     def __init__(self, build, folder):
-        self.cluster = lgm_cluster.Cluster(build, folder, bookies=3, brokers=2, broker_conf=LIMITS)
+        self.certificates = os.path.join(folder, "certificates")
+        self.cluster = lgm_cluster.Cluster(build, folder, bookies=3, brokers=2, broker_conf=LIMITS,
+                                           bookie_conf=bookies_tls(self.certificates))
         authority = certs.Authority(folder)
         for broker in self.cluster.brokers:
             broker.tls = Tls(authority, broker.name, lgm_cluster.stable_port)

@@ -1,5 +1,6 @@
 package interop;
 
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.Enumeration;
@@ -18,10 +19,12 @@ import org.apache.pulsar.metadata.bookkeeper.PulsarMetadataClientDriver;
 /** BookKeeper's clients of both versions of its protocol, and what the features do with them. */
 final class Clients implements AutoCloseable {
     private final String metadata;
+    private final Path certificates; // cert.pem and key.pem, of bookies and clients
     private final Map<String, BookKeeper> open = new HashMap<>();
 
-    Clients(String metadata) {
+    Clients(String metadata, String certificates) {
         this.metadata = metadata;
+        this.certificates = Path.of(certificates);
         PulsarMetadataClientDriver.init();
     }
 
@@ -53,6 +56,22 @@ final class Clients implements AutoCloseable {
     /** One that writes explicit LACs. */
     BookKeeper v3Explicit() throws Exception {
         return client("v3-explicit", conf(false).setExplictLacInterval(50));
+    }
+
+    /** One that asks for TLS. */
+    BookKeeper tls(boolean v2, boolean showsCertificate) throws Exception {
+        var conf = conf(v2);
+        conf.setTLSProvider("JDK");
+        conf.setTLSProviderFactoryClass("org.apache.bookkeeper.tls.TLSContextFactory");
+        conf.setTLSTrustStoreType("PEM");
+        conf.setTLSTrustStore(certificates.resolve("cert.pem").toString());
+        if (showsCertificate) {
+            conf.setTLSClientAuthentication(true);
+            conf.setTLSKeyStoreType("PEM");
+            conf.setTLSKeyStore(certificates.resolve("key.pem").toString());
+            conf.setTLSCertificatePath(certificates.resolve("cert.pem").toString());
+        }
+        return client("tls-" + v2 + "-" + showsCertificate, conf);
     }
 
     @Override

@@ -13,7 +13,8 @@ import java.util.concurrent.TimeoutException;
  * What BookKeeper's own client can do with our bookies, feature by feature.
  *
  * <p>One line a feature on standard output: {@code ok NAME} or {@code FAIL NAME reason}. With
- * {@code --list} only the names. It finds the bookies by their metadata, {@code --metadata-url}.
+ * {@code --list} only the names. It finds the bookies by their metadata, {@code --metadata-url},
+ * and what they show and ask for with TLS in {@code --certificates}.
  */
 public final class Main {
     private static final long SECONDS_PER_FEATURE = 120;
@@ -32,7 +33,7 @@ public final class Main {
             names.forEach(System.out::println);
             return;
         }
-        var clients = new Clients(options.get("metadata-url"));
+        var clients = new Clients(options.get("metadata-url"), options.get("certificates"));
         for (String name : names) {
             System.out.println(show(clients, name, features.get(name)));
         }

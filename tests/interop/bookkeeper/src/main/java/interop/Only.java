@@ -2,6 +2,7 @@ package interop;
 
 import java.util.Map;
 import java.util.stream.LongStream;
+import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.client.LedgerHandle;
@@ -26,6 +27,9 @@ final class Only {
         features.put("bk_v3_deferred_sync_and_force", Only::force);
         features.put("bk_v3_list_of_entries", Only::listOfEntries);
         features.put("bk_bookie_info", Only::bookieInfo);
+        features.put("bk_v2_tls", c -> byTls(c, true));
+        features.put("bk_v3_tls", c -> byTls(c, false));
+        features.put("bk_tls_without_a_certificate", Only::withoutCertificate);
     }
 
     private static LedgerHandle written(BookKeeper bk, int entries) throws Exception {
@@ -167,6 +171,25 @@ final class Only {
 
     private static boolean holds(long entry, int bookie) {
         return entry % 3 == bookie || (entry + 1) % 3 == bookie;
+    }
+
+    /** It asks for TLS, shows its certificate, and then does what it does without. */
+    private static void byTls(Clients c, boolean v2) throws Exception {
+        BookKeeper bk = c.tls(v2, true);
+        WriteHandle w = Clients.create(bk);
+        Clients.add(w, 100);
+        var r = Clients.open(bk, w.getId(), true);
+        Clients.read(r, 0, 99);
+        Check.refused(BKException.Code.LedgerFencedException, () -> w.append(new byte[10]));
+        r.close();
+        try (WriteHandle large = Clients.create(bk)) {
+            large.append(Clients.payload(1, 5 * 1024 * 1024 - 200));
+        }
+    }
+
+    private static void withoutCertificate(Clients c) throws Exception {
+        WriteHandle w = Clients.create(c.tls(false, false));
+        Check.refused(BKException.Code.NotEnoughBookiesException, () -> w.append(new byte[10]));
     }
 
     private static void bookieInfo(Clients c) throws Exception {
