@@ -103,6 +103,9 @@ struct cursor_job {
     struct ml_cursor_call *answer;
     char *name;
     enum err err;
+    struct ml_save save; /* making it: the node is written once more */
+    struct cursor *cursor;
+    bool adopting;
 };
 
 static void job_over(struct cursor_job *j, enum err err, struct cursor *c)
@@ -142,20 +145,47 @@ static void refuse(struct cursor_job *j, enum err err)
     loop_post(j->ml->env->home, &j->refused);
 }
 
+static void proven(struct ml_save *s, enum err err)
+{
+    struct cursor_job *j = container_of(s, struct cursor_job, save);
+    struct managed_ledger *m = j->ml;
+    struct cursor *c = j->cursor;
+
+    m->making--;
+    if (!err && m->life != ML_LIFE_SERVING)
+        err = ERR_CLOSED;
+    if (err)
+        cursor_abandon(&c);
+    else
+        ml_cursors_add(m, c);
+    if (err == ERR_FENCED)
+        ml_fail(m, err);
+    ml_care(m);
+    job_over(j, err, c);
+}
+
+/* It counts once the node was written after it: then whoever comes next lists it, and does not trim
+ * what it needs.  One that is there and not known here is what an owner left that was overtaken. */
 static void made(struct cursor_call *call, enum err err, struct cursor *c)
 {
     struct cursor_job *j = container_of(call, struct cursor_job, call);
     struct managed_ledger *m = j->ml;
 
-    m->making--;
-    if (!err && m->life != ML_LIFE_SERVING) {
-        cursor_abandon(&c);
-        err = ERR_CLOSED;
+    if (err == ERR_EXISTS && !j->adopting && m->life == ML_LIFE_SERVING) {
+        j->adopting = true;
+        cursor_open(&m->cursor_env, j->name, &j->call);
+        return;
     }
-    if (!err)
-        ml_cursors_add(m, c);
-    ml_care(m);
-    job_over(j, err, err ? NULL : c);
+    if (err) {
+        m->making--;
+        ml_care(m);
+        job_over(j, err, NULL);
+        return;
+    }
+    j->cursor = c;
+    j->save.done = proven;
+    if (ml_node_save(&m->node, &j->save))
+        proven(&j->save, ERR_FENCED);
 }
 
 static struct position normal(const struct managed_ledger *m, struct position p)
