@@ -8,7 +8,7 @@
 #include "ledger/handle.h"
 #include "metadata/paths.h"
 
-enum { RATE_WAIT_US = 50 * 1000 };
+enum { RATE_WAIT_US = 50 * 1000, SPARE_TRIES = 16 };
 
 struct repair {
     struct ledger_client *client;
@@ -412,12 +412,19 @@ static bool is_bad(void *ctx, uint32_t bookie)
     return r->conf.is_bad(r->conf.ctx, bookies_id(bookies_of(r), bookie));
 }
 
+/* One that is registered may be on its way out: it is avoided from then on. */
 static bool spare(void *ctx, const uint32_t *members, unsigned slot, uint32_t *out)
 {
     struct repair *r = ctx;
 
-    return bookies_replace(bookies_of(r), r->layout.facts.quorum, members, slot, true, out) &&
-           !is_bad(r, *out);
+    for (unsigned i = 0; i < SPARE_TRIES; i++) {
+        if (!bookies_replace(bookies_of(r), r->layout.facts.quorum, members, slot, true, out))
+            return false;
+        if (!is_bad(r, *out))
+            return true;
+        bookies_suspect(bookies_of(r), *out);
+    }
+    return false;
 }
 
 static void ended(struct task *t)
