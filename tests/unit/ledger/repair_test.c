@@ -22,6 +22,13 @@ static struct task_of_repair {
     bool done, skip;
 } job;
 
+static void open_house(unsigned bookies)
+{
+    memset(gone, 0, sizeof gone);
+    job = (struct task_of_repair){0};
+    house_open(bookies);
+}
+
 static unsigned index_of(const char *id)
 {
     for (unsigned i = 0; i < house.n; i++)
@@ -127,7 +134,7 @@ START_TEST(all_of_them_go)
     unsigned m[3];
     struct ledger *l;
 
-    house_open(5);
+    open_house(5);
     int64_t id = closed_ledger();
     members(id, m);
     ck_assert(house_open_ledger(id, LEDGER_OPEN_READ, &l) == ERR_OK);
@@ -152,7 +159,7 @@ START_TEST(an_open_one_is_fenced_when_it_may_be)
     unsigned m[3];
     struct ledger *l;
 
-    house_open(4);
+    open_house(4);
     l = house_create(3, 3, 2);
     int64_t id = ledger_id(l);
     house_appended(l, ENTRIES);
@@ -192,7 +199,7 @@ START_TEST(what_is_lacking_is_found_when_all_is_compared)
 {
     unsigned m[3];
 
-    house_open(3);
+    open_house(3);
     int64_t id = closed_ledger();
     members(id, m);
     forget(m[0], id, 20);
@@ -211,7 +218,7 @@ START_TEST(a_lost_entry_stays_lost_until_somebody_decides)
 {
     unsigned m[3];
 
-    house_open(4);
+    open_house(4);
     int64_t id = closed_ledger();
     members(id, m);
     for (unsigned i = 0; i < 3; i++)
@@ -228,7 +235,7 @@ END_TEST
 
 START_TEST(the_rate_is_kept)
 {
-    house_open(4);
+    open_house(4);
     int64_t id = closed_ledger();
     unsigned m[3];
     members(id, m);
