@@ -88,7 +88,7 @@ static void feed(struct audit *a)
     for (uint32_t i = 0; i < census_count(a->census); i++) {
         bool here = census_is_here(a->census, i);
         auditor_saw(&a->core, i, here, census_is_leaving(a->census, i), now);
-        lost += !here;
+        lost += !here && census_has_cookie(a->census, i);
     }
     a->core.delay_us = census_delay(a->census, &delay) ? delay : a->conf->lost_delay_us;
     auditor_pause(&a->core, census_is_paused(a->census));
@@ -382,7 +382,7 @@ static void lead(struct audit *a)
     log_event(LOG_INFO, "auditor.elected", F_STR("name", a->conf->name));
     auditor_drop(&a->core);
     auditor_init(&a->core, a->conf->lost_delay_us, a->conf->audit_us, a->conf->retry_us,
-                 loop_now(loop_of(a)));
+                 a->conf->open_grace_us, loop_now(loop_of(a)));
     feed(a);
     if (a->conf->scrub_us) {
         call(a, scrubbed_last);

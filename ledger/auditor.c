@@ -3,10 +3,13 @@
 #include "common/mem.h"
 
 void auditor_init(struct auditor *a, uint64_t delay_us, uint64_t period_us, uint64_t retry_us,
-                  uint64_t now)
+                  uint64_t grace_us, uint64_t now)
 {
-    *a = (struct auditor){
-        .delay_us = delay_us, .period_us = period_us, .retry_us = retry_us, .next_period = now};
+    *a = (struct auditor){.delay_us = delay_us,
+                          .period_us = period_us,
+                          .retry_us = retry_us,
+                          .grace_us = grace_us,
+                          .next_period = now};
 }
 
 void auditor_drop(struct auditor *a)
@@ -34,7 +37,7 @@ void auditor_saw(struct auditor *a, uint32_t bookie, bool here, bool leaving, ui
     if (!news)
         return;
     if (!here && (!k->known || k->here))
-        k->lost_at = now;
+        k->lost_at = k->known ? now : now + a->grace_us;
     k->known = true;
     k->here = here;
     k->leaving = leaving;
@@ -54,7 +57,7 @@ static bool waits(const struct auditor_bookie *k)
 
 static uint64_t first_due(const struct auditor *a, uint64_t now)
 {
-    uint64_t due = a->next_period;
+    uint64_t due = a->next_period, last = now;
     unsigned lost = 0;
 
     for (uint32_t i = 0; i < a->n; i++) {
@@ -64,8 +67,9 @@ static uint64_t first_due(const struct auditor *a, uint64_t now)
             continue;
         due = at < due ? at : due;
         lost += !k->here;
+        last = !k->here && k->lost_at > last ? k->lost_at : last;
     }
-    return lost > 1 ? now : due;
+    return lost > 1 && last < due ? last : due;
 }
 
 uint64_t auditor_due(const struct auditor *a, uint64_t now)
@@ -85,7 +89,7 @@ void auditor_began(struct auditor *a, uint64_t now)
         lost += waits(&a->at[i]) && !a->at[i].here;
     for (uint32_t i = 0; i < a->n; i++) {
         struct auditor_bookie *k = &a->at[i];
-        bool over = lost > 1 || now >= k->lost_at + a->delay_us;
+        bool over = now >= k->lost_at + (lost > 1 ? 0 : a->delay_us);
         k->auditing = k->known && (k->leaving || (!k->here && (over || k->audited)));
         k->found = false;
     }

@@ -26,7 +26,7 @@ struct auditor_bookie {
 };
 
 struct auditor {
-    uint64_t delay_us, period_us, retry_us;
+    uint64_t delay_us, period_us, retry_us, grace_us;
     bool paused;
     uint32_t n;
     struct auditor_bookie *at; /* owned */
@@ -34,9 +34,10 @@ struct auditor {
     uint64_t next_period, not_before;
 };
 
-/* The first audit is due at once: an auditor does not know what its predecessor saw. */
+/* The first audit is due at once: an auditor does not know what its predecessor saw.  One that it
+ * has never seen here has `grace` to appear: all may be starting. */
 void auditor_init(struct auditor *a, uint64_t delay_us, uint64_t period_us, uint64_t retry_us,
-                  uint64_t now);
+                  uint64_t grace_us, uint64_t now);
 void auditor_drop(struct auditor *a);
 /* How a bookie is now; one that was never told of is unknown, and no concern. */
 void auditor_saw(struct auditor *a, uint32_t bookie, bool here, bool leaving, uint64_t now);

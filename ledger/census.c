@@ -16,8 +16,8 @@ enum { COOKIES, REGISTERED, LEAVING, DISABLED, DELAY, PREFIXES };
 
 struct bookie {
     char *id;
-    bool here, leaving;
-    unsigned seen_here, seen_leaving; /* the listing that it was last in */
+    bool here, leaving, cookie;
+    unsigned seen_here, seen_leaving, seen_cookie; /* the listing that it was last in */
 };
 
 struct watch {
@@ -66,7 +66,7 @@ static void take(struct census *c, const struct meta_item *item)
         c->next_delay_us = c->next_has_delay ? seconds * 1000 * 1000 : 0;
         mem_free(text);
     } else if (c->step == COOKIES) {
-        census_number(c, name);
+        c->at[census_number(c, name)].seen_cookie = c->round;
     } else if (c->step == LEAVING) {
         c->at[census_number(c, name)].seen_leaving = c->round;
     } else {
@@ -99,6 +99,7 @@ static void listed_all(struct census *c)
     for (uint32_t i = 0; i < c->n; i++) {
         c->at[i].here = c->at[i].seen_here == c->round;
         c->at[i].leaving = c->at[i].seen_leaving == c->round;
+        c->at[i].cookie = c->at[i].seen_cookie == c->round;
     }
     c->paused = c->next_paused;
     c->has_delay = c->next_has_delay;
@@ -229,6 +230,11 @@ const char *census_id(const struct census *c, uint32_t number)
 bool census_is_here(const struct census *c, uint32_t number)
 {
     return c->at[number].here;
+}
+
+bool census_has_cookie(const struct census *c, uint32_t number)
+{
+    return c->at[number].cookie;
 }
 
 bool census_is_leaving(const struct census *c, uint32_t number)

@@ -29,6 +29,7 @@ uint32_t census_number(struct census *c, const char *bookie);
 uint32_t census_count(const struct census *c);
 const char *census_id(const struct census *c, uint32_t number);
 bool census_is_here(const struct census *c, uint32_t number); /* writable or read-only */
+bool census_has_cookie(const struct census *c, uint32_t number);
 bool census_is_leaving(const struct census *c, uint32_t number);
 
 #endif

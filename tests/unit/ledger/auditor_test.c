@@ -10,7 +10,7 @@ static struct auditor a;
 
 static void begin(void)
 {
-    auditor_init(&a, DELAY, PERIOD, RETRY, 0);
+    auditor_init(&a, DELAY, PERIOD, RETRY, 0, 0);
     for (uint32_t i = 0; i < 4; i++)
         auditor_saw(&a, i, true, false, 0);
     ck_assert_uint_eq(auditor_due(&a, 0), 0);
@@ -129,12 +129,31 @@ END_TEST
 
 START_TEST(the_first_audit_takes_those_for_lost_that_only_ledgers_know)
 {
-    auditor_init(&a, DELAY, 0, RETRY, 7);
+    auditor_init(&a, DELAY, 0, RETRY, 0, 7);
     auditor_began(&a, 7);
     ck_assert(!auditor_is_after(&a, 9));
     lose(9, 8);
     auditor_ended(&a, true, 9);
     ck_assert_uint_eq(auditor_due(&a, 9), 108);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(those_that_were_never_seen_may_be_starting)
+{
+    auditor_init(&a, DELAY, 0, RETRY, 40, 0);
+    lose(0, 0);
+    lose(1, 0);
+    auditor_began(&a, 0);
+    ck_assert(!auditor_is_after(&a, 0) && !auditor_is_after(&a, 1));
+    auditor_ended(&a, true, 1);
+    ck_assert_uint_eq(auditor_due(&a, 1), 40);
+    auditor_saw(&a, 1, true, false, 20);
+    ck_assert_uint_eq(auditor_due(&a, 21), 140);
+    lose(1, 30);
+    ck_assert_uint_eq(auditor_due(&a, 31), 40);
+    auditor_began(&a, 40);
+    ck_assert(auditor_is_after(&a, 0) && auditor_is_after(&a, 1));
     auditor_drop(&a);
 }
 END_TEST
@@ -179,6 +198,7 @@ int main(void)
                        SUITE_CASE(one_that_leaves_is_audited_until_nothing_names_it),
                        SUITE_CASE(paused_means_never),
                        SUITE_CASE(the_first_audit_takes_those_for_lost_that_only_ledgers_know),
+                       SUITE_CASE(those_that_were_never_seen_may_be_starting),
                        SUITE_CASE(nobody_is_forgotten),
                        {0}});
 }
