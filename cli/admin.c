@@ -221,7 +221,7 @@ static int parse(struct admin_call *c, int argc, char **argv)
 
 /* ---- going ---- */
 
-static void complain(const struct admin_call *c, long status, const char *answer)
+void admin_complain(const struct admin_call *c, long status, const char *answer)
 {
     json_object *o = answer ? json_tokener_parse(answer) : NULL;
     const char *reason = json_object_get_string(json_object_object_get(o, "reason"));
@@ -243,7 +243,7 @@ static int go(const struct admin_call *c)
     long status = target && fine ? admin_http(c, target, body, &answer) : 0;
 
     if (status >= 300)
-        complain(c, status, answer.at);
+        admin_complain(c, status, answer.at);
     else if (status > 0 && answer.at)
         admin_print(c, answer.at);
     text_drop(&answer);
@@ -271,5 +271,7 @@ int command_admin(int argc, char **argv)
     if (!c.verb)
         return usage_error("admin", "there is no verb `%s %s`", argv[1], argv[2]);
     int wrong = parse(&c, argc - 3, argv + 3);
-    return wrong ? wrong : go(&c);
+    if (wrong)
+        return wrong;
+    return strcmp(c.verb->name, "peek-messages") == 0 ? admin_peek(&c) : go(&c);
 }

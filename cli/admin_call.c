@@ -1,4 +1,5 @@
 /* What was said, as a path and a body. */
+#include <ctype.h>
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 
 /* ---- times ---- */
 
-/* A number and a unit; what the number alone means is unit[0]. */
+/* A number and a unit; what the number alone means is unit[0]: seconds and bytes, as pulsar-admin
+ * reads them (the help of its reset-cursor says minutes, and is wrong). */
 struct unit {
     char letter;
     double times;
@@ -30,7 +32,7 @@ static json_object *scaled(const char *text, const struct unit *units)
     if (n < 0)
         return json_object_new_int64(-1);
     for (const struct unit *u = units; u->letter; u++)
-        if ((!*end && u == units) || (*end == u->letter && !end[1]))
+        if ((!*end && u == units) || (tolower((uint8_t)*end) == u->letter && !end[1]))
             return json_object_new_int64((int64_t)(n * u->times + 0.999999));
     return NULL;
 }
@@ -62,10 +64,11 @@ static bool datetime(const char *text, int64_t *ms)
 /* ~ so long ago, in ms; ; so many seconds; ^ a date, in ms. */
 static bool add_time(struct text *t, char kind, const char *value)
 {
-    static const struct unit ms[] = {{'m', 60e3},    {'s', 1e3},      {'h', 3600e3},
-                                     {'d', 86400e3}, {'w', 604800e3}, {0}};
-    static const struct unit seconds[] = {{'s', 1},     {'m', 60},     {'h', 3600},
-                                          {'d', 86400}, {'w', 604800}, {0}};
+    static const struct unit ms[] = {
+        {'s', 1e3},        {'m', 60e3}, {'h', 3600e3}, {'d', 86400e3}, {'w', 604800e3},
+        {'y', 31536000e3}, {0}};
+    static const struct unit seconds[] = {{'s', 1},      {'m', 60},       {'h', 3600}, {'d', 86400},
+                                          {'w', 604800}, {'y', 31536000}, {0}};
     int64_t n = 0;
     json_object *o = kind == '^' ? NULL : scaled(value, kind == '~' ? ms : seconds);
     bool fine = kind == '^' ? datetime(value, &n) : o != NULL;
@@ -220,10 +223,10 @@ static json_object *truth(const char *text)
 
 static json_object *value_of(char kind, const char *text)
 {
-    static const struct unit minutes[] = {{'m', 1},    {'s', 1.0 / 60}, {'h', 60},
-                                          {'d', 1440}, {'w', 10080},    {0}};
-    static const struct unit mb[] = {
-        {'M', 1}, {'K', 1.0 / 1024}, {'G', 1024}, {'T', 1048576.0}, {0}};
+    static const struct unit minutes[] = {{'s', 1.0 / 60}, {'m', 1},      {'h', 60}, {'d', 1440},
+                                          {'w', 10080},    {'y', 525600}, {0}};
+    static const struct unit mb[] = {{'b', 1.0 / 1048576}, {'k', 1.0 / 1024}, {'m', 1},
+                                     {'g', 1024},          {'t', 1048576.0},  {0}};
 
     switch (kind) {
     case '#':

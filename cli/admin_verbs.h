@@ -43,6 +43,17 @@ char *admin_body(const struct admin_call *c, bool *fine);
 /* The status, or 0: nobody answers, and it was complained of. */
 long admin_http(const struct admin_call *c, const char *target, const char *body,
                 struct text *answer);
+/* GET of bytes, and of what is said of them: header fields, by their names in small letters. */
+struct admin_bytes {
+    uint8_t *base;
+    size_t len, room;
+    json_object *headers;
+};
+long admin_http_bytes(const struct admin_call *c, const char *target, struct admin_bytes *out);
+void admin_bytes_drop(struct admin_bytes *b);
+/* One message after the other: gives the exit code. */
+int admin_peek(const struct admin_call *c);
+void admin_complain(const struct admin_call *c, long status, const char *answer);
 
 void admin_print(const struct admin_call *c, const char *answer);
 

@@ -1,5 +1,4 @@
 /* lgm consume - receive messages, print them, acknowledge them. */
-#include <ctype.h>
 #include <getopt.h>
 #include <json-c/json.h>
 #include <stdio.h>
@@ -7,6 +6,8 @@
 #include <strings.h>
 
 #include "cli/command.h"
+#include "cli/fan.h"
+#include "cli/payload.h"
 #include "cli/session.h"
 #include "common/mem.h"
 #include "common/parse.h"
@@ -17,8 +18,10 @@ struct consume {
     struct cli cli;
     struct tls_conf tls;
     struct consumer_conf conf;
-    struct consumer *consumer;
-    const char *url;
+    struct fan fan;
+    struct consumer **consumers; /* of each partition */
+    unsigned n_open;
+    const char *topic, *url;
     uint64_t count; /* 0: for ever */
     double idle_s;  /* end when nothing came for so long; 0: never */
     enum format format;
@@ -29,7 +32,8 @@ struct consume {
 
 static const char help[] =
     "usage: lgm consume TOPIC -s SUBSCRIPTION [OPTION]...\n"
-    "Receives messages, prints them on standard output and acknowledges them.\n\n"
+    "Receives messages, prints them on standard output and acknowledges them; of a partitioned\n"
+    "topic those of all partitions.\n\n"
     "  -s, --subscription NAME\n"
     "  -n, --count N          end after N messages (it goes on)\n"
     "  -t, --type TYPE        Exclusive, Shared, Failover or Key_Shared (Exclusive)\n"
@@ -48,59 +52,35 @@ static void finish(void *ctx)
     cli_end(&c->cli, c->exit_code);
 }
 
-static void close_consumer(struct consume *c, int exit_code)
+static void closed(void *ctx)
 {
-    if (!c->consumer)
+    struct consume *c = ctx;
+
+    if (--c->n_open == 0)
+        finish(c);
+}
+
+static void close_all(struct consume *c, int exit_code)
+{
+    if (c->consumers && !c->consumers[0])
         return;
     c->exit_code = exit_code;
     loop_cancel(c->cli.loop, &c->idle);
-    consumer_pause(c->consumer);
-    consumer_close(&c->consumer, finish, c);
+    if (!c->consumers)
+        finish(c);
+    for (unsigned i = 0; c->consumers && i < c->fan.n; i++)
+        consumer_pause(c->consumers[i]);
+    for (unsigned i = 0; c->consumers && i < c->fan.n; i++)
+        consumer_close(&c->consumers[i], closed, c);
 }
 
 static void stop(void *ctx)
 {
     struct consume *c = ctx;
-    close_consumer(c, c->count > 0 && c->got < c->count ? EXIT_FAILED : EXIT_DONE);
+    close_all(c, c->count > 0 && c->got < c->count ? EXIT_FAILED : EXIT_DONE);
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
-
-static bool is_text(struct view v)
-{
-    for (size_t i = 0; i < v.len; i++)
-        if (v.base[i] < 0x20 && !isspace(v.base[i]))
-            return false;
-    return true;
-}
-
-static char *base64(struct view v)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *out = mem_alloc((v.len + 2) / 3 * 4 + 1), *at = out;
-    for (size_t i = 0; i < v.len; i += 3) {
-        uint32_t left = (uint32_t)(v.len - i), three = (uint32_t)v.base[i] << 16;
-        three |= left > 1 ? (uint32_t)v.base[i + 1] << 8 : 0;
-        three |= left > 2 ? v.base[i + 2] : 0;
-        *at++ = digits[three >> 18];
-        *at++ = digits[three >> 12 & 63];
-        *at++ = left > 1 ? digits[three >> 6 & 63] : '=';
-        *at++ = left > 2 ? digits[three & 63] : '=';
-    }
-    return out;
-}
-
-static void add_payload(struct json_object *o, struct view payload)
-{
-    if (is_text(payload)) {
-        json_object_object_add(
-            o, "payload", json_object_new_string_len((const char *)payload.base, (int)payload.len));
-        return;
-    }
-    char *text = base64(payload);
-    json_object_object_add(o, "payloadBase64", json_object_new_string(text));
-    mem_free(text);
-}
 
 static void print_json(const struct received *m)
 {
@@ -121,7 +101,7 @@ static void print_json(const struct received *m)
     if (m->event_time)
         json_object_object_add(o, "eventTime", json_object_new_int64((int64_t)m->event_time));
     json_object_object_add(o, "redeliveries", json_object_new_int64(m->redelivery_count));
-    add_payload(o, m->payload);
+    payload_add(o, m->payload);
     puts(
         json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(o);
@@ -151,7 +131,7 @@ static void arm_idle(struct consume *c)
 static void idle(struct timer *t)
 {
     struct consume *c = container_of(t, struct consume, idle);
-    close_consumer(c, EXIT_FAILED);
+    close_all(c, EXIT_FAILED);
 }
 
 /* Acknowledged only once it is out: a reader of our output that went away loses nothing. */
@@ -159,13 +139,13 @@ static void received(struct consumer *consumer, void *ctx, const struct received
 {
     struct consume *c = ctx;
     if (!print(c, m)) {
-        close_consumer(c, EXIT_FAILED);
+        close_all(c, EXIT_FAILED);
         return;
     }
     consumer_ack(consumer, m->id);
     arm_idle(c);
     if (++c->got == c->count)
-        close_consumer(c, EXIT_DONE);
+        close_all(c, EXIT_DONE);
 }
 
 static void damaged(struct consumer *consumer, void *ctx, struct message_id id, enum err err)
@@ -244,6 +224,18 @@ static bool take(struct consume *c, int option, const char *text)
     }
 }
 
+static void open_all(void *ctx)
+{
+    struct consume *c = ctx;
+
+    c->consumers = mem_alloc(c->fan.n * sizeof(struct consumer *));
+    c->n_open = c->fan.n;
+    for (unsigned i = 0; i < c->fan.n; i++) {
+        c->conf.topic = c->fan.topics[i];
+        c->consumers[i] = consumer_open(c->cli.client, &c->conf);
+    }
+}
+
 static int run(struct consume *c)
 {
     int code = cli_open(&c->cli, "consume", c->url, &c->tls, stop, c);
@@ -254,11 +246,14 @@ static int run(struct consume *c)
     c->conf.damaged = damaged;
     c->conf.failed = failed;
     c->conf.ctx = c;
-    c->consumer = consumer_open(c->cli.client, &c->conf);
+    fan_open(&c->fan, &c->cli, c->topic, open_all, c);
     arm_idle(c);
     code = cli_run(&c->cli);
-    if (c->consumer)
-        consumer_close(&c->consumer, NULL, NULL);
+    for (unsigned i = 0; c->consumers && i < c->fan.n; i++)
+        if (c->consumers[i])
+            consumer_close(&c->consumers[i], NULL, NULL);
+    mem_free(c->consumers);
+    fan_drop(&c->fan);
     cli_close(&c->cli);
     return code;
 }
@@ -277,7 +272,7 @@ static int parse_and_run(struct consume *c, int argc, char **argv)
     }
     if (argc - optind != 1 || !c->conf.subscription)
         return usage_error("consume", "one TOPIC and -s SUBSCRIPTION are needed");
-    c->conf.topic = argv[optind];
+    c->topic = argv[optind];
     return run(c);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/fan.h"
 #include "cli/lines.h"
 #include "cli/session.h"
 #include "common/disk.h"
@@ -28,8 +29,10 @@ struct produce {
     struct cli cli;
     struct tls_conf tls;
     struct producer_conf conf;
-    struct producer *producer;
-    const char *url, *lines_path;
+    struct fan fan;
+    struct producer **producers; /* of each partition; NULL: it is closed */
+    unsigned n_ready, n_open;
+    const char *topic, *url, *lines_path;
     struct text texts[TEXTS_MAX];
     unsigned n_texts;
     uint64_t times;
@@ -68,7 +71,8 @@ static const char help[] =
     "      --timeout SECONDS  give up on a message after so long (it waits)\n"
     "      --url URL          service url (LGM_URL, else pulsar://127.0.0.1:6650)\n" CLI_TLS_HELP
     "\n"
-    "Large messages are sent in pieces.  Exit code 1: some message was not acknowledged.\n"
+    "To the partitions of a partitioned topic in turn, or to the one of the key.  Large messages\n"
+    "are sent in pieces.  Exit code 1: some message was not acknowledged.\n"
     "Example: seq 1000 | lgm produce my-topic --lines - -c zstd\n";
 
 static void finish(void *ctx)
@@ -83,10 +87,21 @@ static bool all_taken(const struct produce *p)
            (p->lines ? p->lines_ended && !p->line.bytes : p->asked == p->times * p->n_texts);
 }
 
+static void closed(void *ctx)
+{
+    struct produce *p = ctx;
+
+    if (--p->n_open == 0)
+        finish(p);
+}
+
 static void end_when_done(struct produce *p)
 {
-    if (p->producer && all_taken(p) && p->acked + p->failed == p->asked)
-        producer_close(&p->producer, finish, p);
+    if (!p->producers || !all_taken(p) || p->acked + p->failed != p->asked)
+        return;
+    for (unsigned i = 0; i < p->fan.n; i++)
+        if (p->producers[i])
+            producer_close(&p->producers[i], closed, p);
 }
 
 static void more(void *ctx);
@@ -126,9 +141,11 @@ static bool send_one(struct produce *p, const struct text *t)
                               .n_properties = p->n_properties,
                               .done = done};
     p->asked++;
-    enum err err = producer_send(p->producer, &one->send);
+    const unsigned turn = p->fan.turn;
+    enum err err = producer_send(p->producers[fan_place(&p->fan, p->key)], &one->send);
     if (!err)
         return true;
+    p->fan.turn = turn;
     p->asked--;
     mem_free(one);
     if (err != ERR_BUSY && err != ERR_NOT_READY) {
@@ -161,7 +178,7 @@ static void more_lines(struct produce *p)
 static void more(void *ctx)
 {
     struct produce *p = ctx;
-    if (!p->producer || !*producer_name(p->producer))
+    if (p->n_ready == 0 || p->n_ready < p->fan.n || !p->producers[0])
         return;
     if (p->lines)
         more_lines(p);
@@ -182,6 +199,8 @@ static void ready(struct producer *producer, void *ctx)
 {
     struct produce *p = ctx;
     (void)producer;
+    if (++p->n_ready < p->fan.n)
+        return;
     p->began_us = loop_now(p->cli.loop);
     if (p->lines_path && !p->lines) {
         p->lines = lines_open(p->cli.loop, p->lines_path, more, p);
@@ -202,12 +221,27 @@ static void failed(void *ctx, enum err err, const char *text)
     cli_end(&p->cli, EXIT_FAILED);
 }
 
+static void open_all(void *ctx)
+{
+    struct produce *p = ctx;
+
+    p->producers = mem_alloc(p->fan.n * sizeof(struct producer *));
+    p->n_open = p->fan.n;
+    for (unsigned i = 0; i < p->fan.n; i++) {
+        p->conf.topic = p->fan.topics[i];
+        p->producers[i] = producer_open(p->cli.client, &p->conf);
+    }
+}
+
 static void stop(void *ctx)
 {
     struct produce *p = ctx;
     p->broken |= p->began_us == 0 || (!p->lines && !all_taken(p));
     p->stopping = true;
-    end_when_done(p);
+    if (p->producers)
+        end_when_done(p);
+    else
+        cli_end(&p->cli, EXIT_FAILED); /* the topic's partitions are not even known */
 }
 
 static void tell(void *ctx)
@@ -337,12 +371,15 @@ static int run(struct produce *p)
     p->conf.failed = failed;
     p->conf.chunking = true;
     p->conf.ctx = p;
-    p->producer = producer_open(p->cli.client, &p->conf);
+    fan_open(&p->fan, &p->cli, p->topic, open_all, p);
     cli_progress(&p->cli, tell);
     code = cli_run(&p->cli);
     report(p);
-    if (p->producer)
-        producer_close(&p->producer, NULL, NULL);
+    for (unsigned i = 0; p->producers && i < p->fan.n; i++)
+        if (p->producers[i])
+            producer_close(&p->producers[i], NULL, NULL);
+    mem_free(p->producers);
+    fan_drop(&p->fan);
     if (p->lines)
         lines_close(&p->lines);
     mem_free(p->line.bytes);
@@ -368,7 +405,7 @@ static int parse_and_run(struct produce *p, int argc, char **argv)
         return usage_error("produce", "one TOPIC is needed");
     if ((p->n_texts > 0) == (p->lines_path != NULL))
         return usage_error("produce", "either -m and -f or --lines is needed");
-    p->conf.topic = argv[optind];
+    p->topic = argv[optind];
     return run(p);
 }
 

@@ -21,6 +21,7 @@ enum err client_open(struct client **out, struct loop *home, const struct client
     c->service = service;
     list_init(&c->producers);
     list_init(&c->consumers);
+    list_init(&c->asks);
     link_env_init(&c->links, home, service.tls ? conf->tls : NULL, timeout,
                   conf->keep_alive_us ? conf->keep_alive_us : KEEP_ALIVE_US);
     *out = c;
@@ -33,6 +34,7 @@ void client_close(struct client **c)
         return;
     producers_end(*c);
     consumers_end(*c);
+    partitions_end(*c);
     link_env_close(&(*c)->links);
     service_url_drop(&(*c)->service);
     mem_free(*c);

@@ -41,6 +41,13 @@ MUST_CHECK enum err client_open(struct client **out, struct loop *home,
  * before it returns, their pointers are void.  Their memory goes in the loop's next round. */
 void client_close(struct client **c);
 
+/* How many partitions a topic has, 0: it is an ordinary one; made now where topics are made on
+ * first use.  They are named TOPIC-partition-0 and so on, each a topic of its own.  `text` may be
+ * NULL. */
+void client_partitions(struct client *c, const char *topic,
+                       void (*done)(void *ctx, enum err err, const char *text, unsigned partitions),
+                       void *ctx);
+
 struct message_id {
     int64_t ledger, entry;
     int32_t partition;   /* -1: none */

@@ -13,11 +13,12 @@ struct client {
     struct link_env links;
     uint64_t next_producer;
     uint64_t next_consumer;
-    struct list_node producers, consumers;
+    struct list_node producers, consumers, asks;
 };
 
 /* What client_close() does to those that are still open. */
 void producers_end(struct client *c);
 void consumers_end(struct client *c);
+void partitions_end(struct client *c);
 
 #endif

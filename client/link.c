@@ -95,6 +95,8 @@ static int reply_to(Pulsar__Proto__BaseCommand__Type command)
     switch (command) {
     case PULSAR__PROTO__BASE_COMMAND__TYPE__LOOKUP:
         return PULSAR__PROTO__BASE_COMMAND__TYPE__LOOKUP_RESPONSE;
+    case PULSAR__PROTO__BASE_COMMAND__TYPE__PARTITIONED_METADATA:
+        return PULSAR__PROTO__BASE_COMMAND__TYPE__PARTITIONED_METADATA_RESPONSE;
     case PULSAR__PROTO__BASE_COMMAND__TYPE__PRODUCER:
         return PULSAR__PROTO__BASE_COMMAND__TYPE__PRODUCER_SUCCESS;
     case PULSAR__PROTO__BASE_COMMAND__TYPE__ACK:
@@ -282,6 +284,13 @@ static bool on_reply(struct link *l, const Pulsar__Proto__BaseCommand *c)
                    ? server_error_to_err((int)c->lookuptopicresponse->error)
                    : ERR_OK,
                c->lookuptopicresponse->message, c);
+        return true;
+    case PULSAR__PROTO__BASE_COMMAND__TYPE__PARTITIONED_METADATA_RESPONSE:
+        answer(l, c->partitionmetadataresponse->request_id,
+               c->partitionmetadataresponse->has_error
+                   ? server_error_to_err((int)c->partitionmetadataresponse->error)
+                   : ERR_OK,
+               c->partitionmetadataresponse->message, c);
         return true;
     case PULSAR__PROTO__BASE_COMMAND__TYPE__ACK_RESPONSE:
         answer(l, c->ackresponse->request_id,

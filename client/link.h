@@ -51,7 +51,7 @@ struct link_user_ops {
     void (*lost)(struct link_user *u, const char *why); /* it has left the link */
 };
 
-enum user_kind { USER_PRODUCER, USER_CONSUMER };
+enum user_kind { USER_PRODUCER, USER_CONSUMER, USER_ASKER /* of requests alone */ };
 
 struct link_user {
     const struct link_user_ops *ops;

@@ -65,7 +65,8 @@ static json_object *subscription(struct walk *w, const struct cursor *c)
     const struct subscription *s = subscription_find(w->topic, cursor_name(c));
     struct explanation e = {0};
     json_object *o = json_object_new_object();
-    int64_t bytes = figures_bytes_after(managed_ledger_segments(w->topic->ml), cursor_mark_delete(c));
+    int64_t bytes =
+        figures_bytes_after(managed_ledger_segments(w->topic->ml), cursor_mark_delete(c));
 
     if (s && explain_here(w->topic, cursor_name(c), &e))
         e = (struct explanation){0};

@@ -133,7 +133,8 @@ static void reply_partitions(struct question *q, int32_t n, json_object *propert
 
     json_object_object_add(o, "partitions", json_object_new_int(n));
     json_object_object_add(o, "deleted", json_object_new_boolean(false));
-    if (json_object_is_type(properties, json_type_object))
+    if (json_object_is_type(properties, json_type_object) &&
+        json_object_object_length(properties) > 0)
         json_object_object_add(o, "properties", json_object_get(properties));
     reply_json(q->request, o);
 }

@@ -337,6 +337,27 @@ def one_message(folder):
     server.stop()
 
 
+def messages_are_peeked_at(folder):
+    server, http = started(folder)
+    http.expect(204, "PUT", "/persistent/public/default/t")
+    http.expect(204, "PUT", "/persistent/public/default/t/subscription/s", "earliest")
+    produce(server, "t", "first")
+    server.run("produce", "t", "-m", "second", "-m", "third", "-k", "k", "-p", "a=b")  # a batch
+    peek = ["topics", "peek-messages", "t", "-s", "s"]
+    lines = admin(server, *peek).splitlines()
+    assert len(lines) == 1 and lines[0].endswith("first"), lines
+    got = [json.loads(line) for line in admin(server, *peek, "-n", "5", "--json").splitlines()]
+    assert [m["payload"] for m in got] == ["first", "second", "third"], got
+    assert [m.get("key") for m in got] == [None, "k", "k"]
+    assert got[1]["properties"] == {"a": "b"} and got[1]["id"] != got[2]["id"]
+    assert len(admin(server, *peek, "-n", "5").splitlines()) == 3
+    server.run("consume", "t", "-s", "s", "-n", "3")
+    assert admin(server, *peek) == ""
+    admin(server, "topics", "peek-messages", "t", "-s", "none", code=1)
+    admin(server, "topics", "peek-messages", "t", "-s", "s", "-n", "0", code=2)
+    server.stop()
+
+
 def a_terminated_topic_stays_readable(folder):
     server, http = started(folder)
     t = "/persistent/public/default/t"
@@ -406,6 +427,24 @@ def partitioned_topics(folder):
     produce(server, "p-partition-0", "new")
     got = server.run("consume", "p-partition-0", "-s", "s", "-p", "Earliest", "-n", "1").stdout
     assert got == "new\n"
+    server.stop()
+
+
+def partitions_are_one_topic_to_produce_and_consume(folder):
+    server, http = started(folder)
+    http.expect(204, "PUT", "/persistent/public/default/p/partitions", 3)
+    http.expect(204, "PUT", "/persistent/public/default/p/subscription/s", "earliest")
+    sent = [f"m{i}" for i in range(90)]
+    server.run("produce", "p", "--lines", "-", input="\n".join(sent) + "\n")
+    for i in range(3):  # in turn
+        stats = http.expect(200, "GET", f"/persistent/public/default/p-partition-{i}/stats")
+        assert stats["msgInCounter"] == 30, stats
+    got = server.run("consume", "p", "-s", "s", "-n", "90").stdout.split()
+    assert sorted(got) == sorted(sent)
+    server.run("produce", "p", "-m", "x", "-n", "20", "-k", "a key")
+    got = server.run("consume", "p", "-s", "s", "-n", "20", "--format", "json").stdout.splitlines()
+    assert len({json.loads(line)["topic"] for line in got}) == 1
+    assert server.run("consume", "p", "-s", "s", "-n", "1", "--idle", "0.5", check=False).returncode == 1
     server.stop()
 
 
@@ -593,7 +632,12 @@ def brokers_and_bookies(folder):
     assert len(http.expect(200, "GET", "/bookies/all")["bookies"]) == 1
     assert http.expect(200, "GET", "/bookies/racks-info") == {}
     http.expect(404, "GET", "/bookies/racks-info/b")
-    http.expect(501, "POST", "/bookies/racks-info/b", {"rack": "/r"})
+    http.expect(412, "POST", "/bookies/racks-info/b", {"rack": "/r"})  # no group
+    admin(server, "bookies", "set-bookie-rack", "-b", "b:3181", "-r", "/r", "-g", "default", "--hostname", "h")
+    assert http.expect(200, "GET", "/bookies/racks-info/b:3181") == {"rack": "/r", "hostname": "h"}
+    assert "/r" in admin(server, "bookies", "racks-placement")
+    admin(server, "bookies", "delete-bookie-rack", "-b", "b:3181")
+    http.expect(404, "GET", "/bookies/racks-info/b:3181")
     http.expect(501, "GET", "/schemas/public/default/t/schema")
     status, text = http.raw("GET", "/lookup/v2/topic/persistent/public/default/t/bundle")
     assert status == 200 and len(text) == 21
@@ -689,7 +733,8 @@ def each_broker_answers_for_all(folder):
 
 cases = lgm.Cases()
 for case in (clusters_and_tenants, namespaces_and_policies, topics_are_made_and_deleted, subscriptions_are_moved, positions_by_time, one_message,
-             a_terminated_topic_stays_readable, partitioned_topics, what_is_made_on_first_use,
+             a_terminated_topic_stays_readable, partitioned_topics,
+             partitions_are_one_topic_to_produce_and_consume, messages_are_peeked_at, what_is_made_on_first_use,
              retention_has_its_effect, properties_of_subscriptions, the_systems_own_properties, limits_of_a_namespace,
              brokers_and_bookies, the_command_line, each_broker_answers_for_all):
     cases.run(case.__name__, case)

@@ -32,6 +32,7 @@ struct fake_broker {
     unsigned n_tricks;
     int max_message;
     int64_t entries;
+    unsigned partitions;
 };
 
 static Pulsar__Proto__BaseCommand command_of(int type)
@@ -90,6 +91,9 @@ static void note_subscribe(struct text *t, const Pulsar__Proto__CommandSubscribe
 static void note(struct text *t, const Pulsar__Proto__BaseCommand *c, const struct frame *f)
 {
     switch (c->type) {
+    case CMD(PARTITIONED_METADATA):
+        text_add(t, "PARTITIONS %s\n", c->partitionmetadata->topic);
+        break;
     case CMD(LOOKUP):
         text_add(t, "LOOKUP %s%s\n", c->lookuptopic->topic,
                  c->lookuptopic->authoritative ? " authoritative" : "");
@@ -176,6 +180,23 @@ static void look_up(struct guest *g, uint64_t request, bool redirect, uint16_t p
     say(g, &c);
 }
 
+static void partitions(struct guest *g, uint64_t request, int code)
+{
+    Pulsar__Proto__BaseCommand c = command_of(CMD(PARTITIONED_METADATA_RESPONSE));
+    Pulsar__Proto__CommandPartitionedTopicMetadataResponse m =
+        PULSAR__PROTO__COMMAND_PARTITIONED_TOPIC_METADATA_RESPONSE__INIT;
+    char text[] = "so it was asked for";
+    c.partitionmetadataresponse = &m;
+    m.request_id = request;
+    m.has_response = true;
+    m.has_partitions = code < 0;
+    m.partitions = g->broker->partitions;
+    m.has_error = code >= 0;
+    m.error = (Pulsar__Proto__ServerError)(code >= 0 ? code : 0);
+    m.message = code >= 0 ? text : NULL;
+    say(g, &c);
+}
+
 static void success(struct guest *g, uint64_t request)
 {
     Pulsar__Proto__BaseCommand c = command_of(CMD(SUCCESS));
@@ -255,6 +276,8 @@ static uint64_t request_of(const Pulsar__Proto__BaseCommand *c)
     switch (c->type) {
     case CMD(LOOKUP):
         return c->lookuptopic->request_id;
+    case CMD(PARTITIONED_METADATA):
+        return c->partitionmetadata->request_id;
     case CMD(PRODUCER):
         return c->producer->request_id;
     case CMD(SUBSCRIBE):
@@ -282,6 +305,9 @@ static void answer_well(struct guest *g, const Pulsar__Proto__BaseCommand *c)
         break;
     case CMD(LOOKUP):
         look_up(g, c->lookuptopic->request_id, false, fake_broker_port(g->broker), 0);
+        break;
+    case CMD(PARTITIONED_METADATA):
+        partitions(g, c->partitionmetadata->request_id, -1);
         break;
     case CMD(PRODUCER):
         producer_success(g, c->producer->request_id);
@@ -315,6 +341,8 @@ static void refuse(struct guest *g, const Pulsar__Proto__BaseCommand *c, int cod
         ack_response(g, c->ack, code);
     else if (c->type == CMD(LOOKUP))
         look_up(g, c->lookuptopic->request_id, false, 0, code);
+    else if (c->type == CMD(PARTITIONED_METADATA))
+        partitions(g, c->partitionmetadata->request_id, code);
     else
         error(g, request_of(c), code);
 }
@@ -384,6 +412,11 @@ static bool tricked(struct guest *g, const Pulsar__Proto__BaseCommand *c)
         return true;
     }
     return false;
+}
+
+void fake_broker_partition(struct fake_broker *b, unsigned n)
+{
+    b->partitions = n;
 }
 
 void fake_broker_trick(struct fake_broker *b, struct trick t)

@@ -2,9 +2,9 @@
  * what it was told, and does wrong what a test asks for.
  *
  * What it was told is a text, a line a command:
- *   CONNECT | LOOKUP t | PRODUCER 0 | SEND 0 #3 'text' | SEND 0 #4-6 batch | SEND 0 #7 piece 1/3
- *   SUBSCRIBE 0 | SUBSCRIBE 1 after 1:4/-1 for now | FLOW 0 500 | ACK 0 1:3 1:4 | ACK 0 upto 1:3 |
- * CLOSE_PRODUCER 0 | PONG ...
+ *   CONNECT | PARTITIONS t | LOOKUP t | PRODUCER 0 | SEND 0 #3 'text' | SEND 0 #4-6 batch |
+ *   SEND 0 #7 piece 1/3 | SUBSCRIBE 0 | SUBSCRIBE 1 after 1:4/-1 for now | FLOW 0 500 |
+ *   ACK 0 1:3 1:4 | ACK 0 upto 1:3 | CLOSE_PRODUCER 0 | PONG ...
  *
  * Threads: everything on its loop, or on the thread that made the loop while it does not run.
  */
@@ -45,6 +45,7 @@ struct fake_broker;
 struct fake_broker *fake_broker_new(struct loop *l, int max_message); /* 0: 5 MiB.  Gives */
 void fake_broker_drop(struct fake_broker **b);
 uint16_t fake_broker_port(const struct fake_broker *b);
+void fake_broker_partition(struct fake_broker *b, unsigned n); /* all topics have so many */
 void fake_broker_trick(struct fake_broker *b, struct trick t);
 void fake_broker_untrick(struct fake_broker *b); /* forgets what is still to come */
 void fake_broker_cut(struct fake_broker *b);     /* closes all connections */

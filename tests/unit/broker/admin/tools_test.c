@@ -102,6 +102,8 @@ START_TEST(words_of_a_partitioned_topic)
     done("POST", PATH "/partitions", "3");
     answers("GET", PATH "/partitions", NULL,
             "{\"partitions\":3,\"deleted\":false,\"properties\":{\"a\":\"b\"}}");
+    done("PUT", PATH "2/partitions", "2");
+    answers("GET", PATH "2/partitions", NULL, "{\"partitions\":2,\"deleted\":false}");
     answers("GET", PATH "-partition-1/partitions", NULL, "{\"partitions\":0,\"deleted\":false}");
     finish();
 }
