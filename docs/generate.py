@@ -65,6 +65,9 @@ def admin():
         page.append(f"| {path} | {'501' if check == 'REFUSED' else 'works'} | {what} |\n")
     page.append("\n## `lgm admin`\n\nThe same from the command line, in pulsar-admin's words; `lgm admin --help` tells the "
                 "options. Exit codes: 0 done, 1 refused (the broker's reason is on standard error), 2 wrong usage.\n\n"
+                "It asks any broker's HTTP port: `--admin-url URL`, else the environment's `LGM_ADMIN_URL`, else "
+                "`http://127.0.0.1:8080`. (Commands that speak Pulsar's binary protocol, as `lgm produce`: `--url URL`, "
+                "else `LGM_URL`, else `pulsar://127.0.0.1:6650`.) A time without a unit is in seconds, a size in bytes.\n\n"
                 "| verb | does | over |\n|---|---|---|\n")
     for group, verb, arguments, _, method, path, _, text in verbs:
         page.append(f"| `{group} {verb} {arguments}`".rstrip("` ") + f"` | {text} | {method} `{path}` |\n")
