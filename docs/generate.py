@@ -12,7 +12,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 SOURCES = "common proto metadata ledger bookie client broker cli".split()
-NOT_EVENTS = {"pulsar.repl", "pulsar.dedup"}  # what begins names of subscriptions
+NOT_EVENTS = {"pulsar.repl", "pulsar.dedup", "lgm.skip"}  # names of subscriptions and producers
 
 
 def configuration(build):
