@@ -109,6 +109,8 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB) $$(call libs_under,$$*)
 # Lives of the ledger cores on one seeded clock; only tests/sim and the cores are in it.
 $(BUILD)/sim: $(call objects,$(wildcard tests/sim/*.c)) $(foreach f,$(below_ledger),$(call lib,$(f)))
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/sim-topic: $(call objects,$(wildcard tests/sim/topic/*.c)) $(foreach f,$(below_broker),$(call lib,$(f)))
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/exhaust: $(call objects,$(wildcard tests/sim/exhaust/*.c)) $(foreach f,$(below_ledger),$(call lib,$(f)))
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -195,12 +197,13 @@ tsan: deps-test
 	@TSAN_OPTIONS="ignore_noninstrumented_modules=1 $$TSAN_OPTIONS" python3 tests/run.py \
 		--build $(BUILD)-tsan --jobs $(JOBS) --slow 6 $(UNIT:$(BUILD)/%=$(BUILD)-tsan/%)
 
-sim: $(BUILD)/sim
+sim: $(BUILD)/sim $(BUILD)/sim-topic
 	@$(BUILD)/sim --seeds $(SEEDS)
+	@$(BUILD)/sim-topic --seeds $(SEEDS)
 exhaust: $(BUILD)/exhaust
 	@$(BUILD)/exhaust
 mutants: deps-test
-	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/sim $(filter $(BUILD)/unit/ledger/%,$(UNIT))
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/sim $(BUILD)/sim-topic $(BUILD)/exhaust $(filter $(BUILD)/unit/ledger/%,$(UNIT))
 	@python3 tests/mutants/run.py --build $(BUILD) --jobs $(JOBS)
 
 interop: deps-test

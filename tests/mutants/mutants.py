@@ -208,4 +208,52 @@ MUTANTS = [
      "    if (s->awaited) {\n        return;", "    if (s->awaited && next_slot(r, e, s->asked, &other)) {\n        return;"),
     ("a slow replica is waited for", "ledger/reader.c",
      "    read_from(r, e, other);\n    return true;", "    return true;"),
+    # ---- managed ledger
+    ("an owner that was overtaken while it opened serves", "broker/managed_ledger/managed_ledger_open.c",
+     "r->err || r->version != o->ml->node.version ? ERR_FENCED : ERR_OK", "ERR_OK"),
+    ("a new owner does not recover the last ledger", "broker/managed_ledger/managed_ledger_open.c",
+     "s->at[o->at].ledger, LEDGER_OPEN_RECOVER, &o->ledger_call", "s->at[o->at].ledger, LEDGER_OPEN_READ, &o->ledger_call"),
+    ("an index is taken from the node alone", "broker/managed_ledger/managed_ledger_open.c",
+     "b.present && b.index + 1 > o->next_index", "b.present && b.index > (1ULL << 62)"),
+    ("what may have happened is taken to have happened", "broker/managed_ledger/ml_node.c",
+     "        again(n, ML_NODE_CHECKING);\n    } else {\n        settle(n, err, n->version);",
+     "        settle(n, ERR_OK, n->version + 1);\n    } else {\n        settle(n, err, n->version);"),
+    ("a node of another owner's is taken for ours", "broker/managed_ledger/ml_node.c",
+     "    return version == n->version + 1 && value.len == n->value.len &&",
+     "    return version > n->version || (value.len == n->value.len) ||"),
+    ("what a closed ledger kept is written again", "broker/managed_ledger/ml_core.c",
+     "    for (; more > 0; more--)", "    for (; more > 1000; more--)"),
+    ("what a ledger gave back is queued in the other order", "broker/managed_ledger/ml_core.c",
+     "        list_push_front(&c->waiting, last);", "        list_push_back(&c->waiting, last);"),
+    ("a ledger that a cursor needs is trimmed", "broker/managed_ledger/trimmer.c",
+     "(struct position){s->at[n].ledger, s->at[n].entries - 1}", "(struct position){s->at[n].ledger, 0}"),
+    ("ledgers go before the node has let them go", "broker/managed_ledger/managed_ledger_care.c",
+     "        ml_doom(m, m->segments.at[i].ledger);", "        ml_env_delete_ledger(m->env, m->segments.at[i].ledger);"),
+    # ---- cursors
+    ("a cursor made by an overtaken owner counts", "broker/managed_ledger/managed_ledger_cursors.c",
+     "    if (ml_node_save(&m->node, &j->save))\n        proven(&j->save, ERR_FENCED);",
+     "    proven(&j->save, ERR_OK);"),
+    ("a cursor whose ledger was replaced falls back at once", "broker/managed_ledger/cursor_open.c",
+     "    else if (r->err || r->version != o->version)\n        start_over(o);", "    else if (r->err)\n        start_over(o);"),
+    ("a cursor's new ledger counts before the node names it", "broker/managed_ledger/cursor_store.c",
+     "    } else if (s->state == STORE_FILLING) {\n        point(s, TARGET_LEDGER);",
+     "    } else if (s->state == STORE_FILLING) {\n        s->durable = s->out.seq;\n        s->ops->durable(s);\n"
+     "        point(s, TARGET_LEDGER);"),
+    ("a cursor's old ledger takes what a failed write lost", "broker/managed_ledger/cursor_store.c",
+     "    s->out.seq = s->seq;\n    s->out.mark_delete", "    s->out.seq = s->seq + 1;\n    s->durable = s->seq;\n    s->out.mark_delete"),
+    ("a failed write of a cursor counts", "broker/managed_ledger/cursor_store.c",
+     "    if (err) {\n        ledger_failed(s, err);", "    if (err && s->state == STORE_WRITING) {\n        confirm(s);\n"
+     "    } else if (err) {\n        ledger_failed(s, err);"),
+    ("the next hole goes with the mark-delete position", "broker/managed_ledger/cursor_acks.c",
+     "    a->mark_delete = p;\n    advance(a);\n    return true;\n}\n\nenum cursor_parts_outcome",
+     "    a->mark_delete = p;\n    if (p.entry % 3 == 1)\n        a->mark_delete.entry++;\n    advance(a);\n"
+     "    return true;\n}\n\nenum cursor_parts_outcome"),
 ]
+
+# These fall in the smallest settings, whatever the order: what exhaust is asked for each.
+EXHAUSTED = {
+    "ack quorum off by one": "--write 3 --entries 1 --spares 0 --crashes 0 --losses 0",
+    "coverage off by one (D.7 11)": "--write 3 --entries 1 --spares 0 --crashes 0 --losses 0",
+    "recovery reads without fence (D.7 1)":
+        "--write 3 --entries 1 --spares 0 --crashes 0 --losses 1",
+}

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from mutants import MUTANTS
+from mutants import EXHAUSTED, MUTANTS
 
 LIMIT_S = 120
 WARN = ["-Wno-error", "-w"]
@@ -35,7 +35,7 @@ def run(command):
     if done.returncode == 0:
         return ""
     said = [line for line in done.stdout.splitlines() if line.strip()]
-    seeds = [line for line in said if line.startswith("seed ")]
+    seeds = [line for line in said if line.startswith(("seed ", "FAULT"))]
     failed = [line for line in said if ":F:" in line or ":E:" in line]
     return (seeds + failed + said[-1:] + ["died"])[0]
 
@@ -47,7 +47,12 @@ class Bench:
         self.libs = [str(build / f"lib{name}.a") for name in
                      ("ledger", "metadata", "proto", "common")]
         self.sim = sorted(map(str, (build / "tests/sim").glob("*.o")))
+        self.exhaust = sorted(map(str, (build / "tests/sim/exhaust").glob("*.o")))
+        self.topic = sorted(map(str, (build / "tests/sim/topic").glob("*.o")))
+        self.topic += sorted(map(str, (build / "broker/managed_ledger").glob("*.o")))
         self.check = flags("check")
+        self.topic_libs = flags("libprotobuf-c", "libzstd", "liblz4", "zlib", "libisal")
+        self.topic_libs += ["-lroaring", "-lsnappy", "-lm"]
 
     def link(self, out, objects, extra=()):
         subprocess.run([self.args.cc, "-pthread", "-o", out, *objects, *self.libs, *extra],
@@ -67,8 +72,18 @@ class Bench:
         source.write_text(text)
         made = source.with_suffix(".o")
         built = subprocess.run([self.args.cc, "-std=gnu17", "-g", "-O1", "-D_GNU_SOURCE", *WARN,
-                                "-I.", "-c", "-o", str(made), str(source)])
+                                "-I.", "-isystem", str(self.build / "gen"), "-c", "-o", str(made), str(source)])
         return str(made) if built.returncode == 0 else None
+
+    def by_topic(self, sick, folder):
+        sound = str(self.build / "broker/managed_ledger" / pathlib.Path(sick).name)
+        objects = [sick if o == sound else o for o in self.topic]
+        made = self.link(str(folder / "topic"), objects, self.topic_libs)
+        return run([made, "--brief", "--seeds", str(self.args.topic_seeds)])
+
+    def by_exhaust(self, sick, folder, setting):
+        made = self.link(str(folder / "exhaust"), [sick, *self.exhaust])
+        return run([made, "--seconds", "60", *setting.split()])
 
     def killer(self, mutant):
         """(is dead, what is said of it)"""
@@ -78,6 +93,13 @@ class Bench:
             if not sick:
                 return False, "cannot be planted: the code has changed, or it does not compile"
             core = pathlib.Path(mutant[1]).stem
+            if mutant[1].startswith("broker/"):
+                by_topic = self.by_topic(sick, folder)
+                return bool(by_topic), f"topic: {by_topic}" if by_topic else "SURVIVES"
+            if mutant[0] in EXHAUSTED:
+                found = self.by_exhaust(sick, folder, EXHAUSTED[mutant[0]])
+                if "FAULT" not in found:
+                    return False, "SURVIVES every order of everything"
             sim = self.link(str(folder / "sim"), [sick, *self.sim])
             unit = self.link(str(folder / "unit"),
                              [sick, str(self.build / f"tests/unit/ledger/{core}_test.o"),
@@ -95,15 +117,18 @@ def main():
     parser.add_argument("--cc", default="gcc")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=20000)
+    parser.add_argument("--topic-seeds", type=int, default=6000)
+    parser.add_argument("--only", default="", help="those of this file, or with this in their name")
     args = parser.parse_args()
     bench = Bench(args)
     dead = 0
+    chosen = [m for m in MUTANTS if args.only in m[0] or args.only in m[1]]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for mutant, (killed, how) in zip(MUTANTS, pool.map(bench.killer, MUTANTS)):
+        for mutant, (killed, how) in zip(chosen, pool.map(bench.killer, chosen)):
             dead += killed
             print(f"{'dead' if killed else 'ALIVE':6} {mutant[0]}: {how}", flush=True)
-    print(f"{dead} passed, {len(MUTANTS) - dead} failed")
-    return dead != len(MUTANTS)
+    print(f"{dead} passed, {len(chosen) - dead} failed")
+    return dead != len(chosen)
 
 
 if __name__ == "__main__":

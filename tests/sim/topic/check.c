@@ -79,9 +79,11 @@ void check_cursors(const struct owner *o)
                 topic_fault("cursor %u is gone", c);
             continue;
         }
-        if (!topic.has_cursor[c])
+        if (!topic.has_cursor[c]) {
             forgive(c, row);
-        topic.has_cursor[c] = true;
+            topic.made_us[c] = topic.now;
+            topic.has_cursor[c] = true;
+        }
         for (unsigned i = 0; i < row->n; i++)
             for (int64_t e = 0; e < row->at[i].entries; e++)
                 check_place(o, c, cursor, (struct position){row->at[i].ledger, e});

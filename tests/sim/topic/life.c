@@ -220,8 +220,8 @@ static void set_acks(unsigned c, struct position p, bool behind, enum ack_state 
 static void reset_done(const struct acking *k)
 {
     topic.tally->resets++;
-    if (k->opened != topic.openings)
-        return;
+    if (k->opened != topic.openings || topic.owner[1 - k->owner->number].state == OWNER_OPENING)
+        return; /* whoever has read the cursor by now does not know of it */
     set_acks(k->c, k->at[0], true, ACK_MAYBE, ACK_NEVER);
     set_acks(k->c, k->at[0], false, ACK_MAYBE, ACK_DURABLE);
 }
