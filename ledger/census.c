@@ -53,6 +53,13 @@ uint32_t census_number(struct census *c, const char *bookie)
     return c->n++;
 }
 
+static struct bookie *bookie_of(struct census *c, const char *id)
+{
+    uint32_t number = census_number(c, id); /* moves c->at */
+
+    return &c->at[number];
+}
+
 static void take(struct census *c, const struct meta_item *item)
 {
     const char *name = item->key + strlen(prefixes[c->step]);
@@ -66,14 +73,14 @@ static void take(struct census *c, const struct meta_item *item)
         c->next_delay_us = c->next_has_delay ? seconds * 1000 * 1000 : 0;
         mem_free(text);
     } else if (c->step == COOKIES) {
-        c->at[census_number(c, name)].seen_cookie = c->round;
+        bookie_of(c, name)->seen_cookie = c->round;
     } else if (c->step == LEAVING) {
-        c->at[census_number(c, name)].seen_leaving = c->round;
+        bookie_of(c, name)->seen_leaving = c->round;
     } else {
         if (strncmp(name, "readonly/", 9) == 0)
             name += 9;
         if (*name && strcmp(name, "readonly") != 0)
-            c->at[census_number(c, name)].seen_here = c->round;
+            bookie_of(c, name)->seen_here = c->round;
     }
 }
 
