@@ -185,7 +185,8 @@ static void list_now(struct request *r)
     *job = (struct list_job){.ledger = r->head.ledger, .home = r->at->loop, .done = listed};
     take_entries(job, &cache->half[0], &room);
     take_entries(job, &cache->half[1], &room);
-    qsort(job->more, job->n, sizeof job->more[0], by_entry);
+    if (job->n > 1)
+        qsort(job->more, job->n, sizeof job->more[0], by_entry);
     reads_list(r->at->handlers->conf.reads, job);
 }
 
