@@ -230,9 +230,6 @@ MUTANTS = [
     ("ledgers go before the node has let them go", "broker/managed_ledger/managed_ledger_care.c",
      "        ml_doom(m, m->segments.at[i].ledger);", "        ml_env_delete_ledger(m->env, m->segments.at[i].ledger);"),
     # ---- cursors
-    ("a cursor made by an overtaken owner counts", "broker/managed_ledger/managed_ledger_cursors.c",
-     "    if (ml_node_save(&m->node, &j->save))\n        proven(&j->save, ERR_FENCED);",
-     "    proven(&j->save, ERR_OK);"),
     ("a cursor whose ledger was replaced falls back at once", "broker/managed_ledger/cursor_open.c",
      "    else if (r->err || r->version != o->version)\n        start_over(o);", "    else if (r->err)\n        start_over(o);"),
     ("a cursor's new ledger counts before the node names it", "broker/managed_ledger/cursor_store.c",

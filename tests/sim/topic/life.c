@@ -358,7 +358,7 @@ static void read_all(struct whole *w)
 {
     const struct owner *o = w->owner;
     const struct segments *row = managed_ledger_segments(o->ml);
-    int64_t first = row->n ? row->at[0].ledger : 0;
+    int64_t first = row->n ? row->at[0].ledger : INT64_MAX;
 
     topic.tally->reads++;
     for (unsigned v = 0; v < topic.values; v++) {
