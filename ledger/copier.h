@@ -21,7 +21,7 @@
 #include "common/err.h"
 #include "ledger/quorum.h"
 
-enum { COPIER_WINDOW = 64 };
+enum { COPIER_WINDOW = 256 };
 
 struct copier_effects {
     /* There is room in what may be read now; else copier_go() comes when there is. */
