@@ -172,6 +172,9 @@ const struct segments *managed_ledger_segments(const struct managed_ledger *m); 
 uint64_t managed_ledger_next_index(const struct managed_ledger *m);
 const char *managed_ledger_name_of(const struct managed_ledger *m);
 size_t managed_ledger_pending_bytes(const struct managed_ledger *m);
+/* Writes the node once more.  ERR_OK: whoever opened it after us, or will, finds what was durable
+ * before this was asked; ERR_FENCED: perhaps not, and we do not own it any more. */
+void managed_ledger_prove(struct managed_ledger *m, struct ml_call *call);
 /* ManagedLedgerInfo.properties of ours and of others: persisted before done(). */
 void managed_ledger_set_property(struct managed_ledger *m, const char *key, const char *value,
                                  struct ml_call *call);

@@ -148,19 +148,20 @@ void ml_node_quietly(struct managed_ledger *m)
     ml_hold(m);
 }
 
-/* ---- properties --------------------------------------------------------------------------------
+/* ---- because somebody asks
+ * --------------------------------------------------------------------------------
  */
 
-struct property_save {
+struct asked_save {
     struct ml_save save;
     struct task refused;
     struct managed_ledger *ml;
     struct ml_call *call;
 };
 
-static void property_saved(struct ml_save *s, enum err err)
+static void asked_saved(struct ml_save *s, enum err err)
 {
-    struct property_save *p = container_of(s, struct property_save, save);
+    struct asked_save *p = container_of(s, struct asked_save, save);
     struct managed_ledger *m = p->ml;
     struct ml_call *call = p->call;
 
@@ -171,22 +172,27 @@ static void property_saved(struct ml_save *s, enum err err)
     ml_release(m);
 }
 
-static void property_refused(struct task *t)
+static void asked_refused(struct task *t)
 {
-    property_saved(&container_of(t, struct property_save, refused)->save, ERR_FENCED);
+    asked_saved(&container_of(t, struct asked_save, refused)->save, ERR_FENCED);
+}
+
+void managed_ledger_prove(struct managed_ledger *m, struct ml_call *call)
+{
+    struct asked_save *p = mem_new(struct asked_save);
+
+    *p = (struct asked_save){
+        .save.done = asked_saved, .refused.run = asked_refused, .ml = m, .call = call};
+    ml_hold(m);
+    if (ml_node_save(&m->node, &p->save))
+        loop_post(m->env->home, &p->refused);
 }
 
 void managed_ledger_set_property(struct managed_ledger *m, const char *key, const char *value,
                                  struct ml_call *call)
 {
-    struct property_save *p = mem_new(struct property_save);
-
-    *p = (struct property_save){
-        .save.done = property_saved, .refused.run = property_refused, .ml = m, .call = call};
-    ml_hold(m);
     ml_record_set_property(m->record, key, value);
-    if (ml_node_save(&m->node, &p->save))
-        loop_post(m->env->home, &p->refused);
+    managed_ledger_prove(m, call);
 }
 
 const char *managed_ledger_property(const struct managed_ledger *m, const char *key)

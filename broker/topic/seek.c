@@ -22,9 +22,23 @@ static void finish(struct seek *k, enum err err)
     topic_guest_left(t);
 }
 
+static void was_proven(struct ml_call *call, enum err err, struct managed_ledger *m)
+{
+    (void)m;
+    finish(container_of(call, struct seek, proof), err);
+}
+
 static void was_reset(struct cursor_ack_call *call, enum err err)
 {
-    finish(container_of(call, struct seek, reset), err);
+    struct seek *k = container_of(call, struct seek, reset);
+    const struct subscription *s = k->subscription;
+
+    if (err || !topic_is_ready(s->topic) || cursor_is_passing(s->cursor)) {
+        finish(k, err);
+        return;
+    }
+    k->proof.done = was_proven;
+    managed_ledger_prove(s->topic->ml, &k->proof);
 }
 
 /* The answer waits for both changes: an ack of nothing waits for all that was before. */

@@ -1,7 +1,10 @@
 /* seek.h - a subscription is moved to another place, while nobody is on it.
  *
  *   READY -> SEEKING: consumers are told to go -> all have gone -> by time? where is it
- *         -> cursor reset, durable -> READY, done()
+ *         -> cursor reset, durable, and still the topic's owner -> READY, done()
+ *
+ * The last matters for a seek backwards: a new owner that read the cursor just before would trim
+ * what it needs.
  *
  * Its consumers hear first that they are closed, then the one who asked that it was done
  * (clients.md 6); who subscribes meanwhile waits for the end.  A topic that closes ends it with an
@@ -30,6 +33,7 @@ struct seek {
     struct subscription *subscription; /* private, as the rest */
     struct ml_find find;
     struct cursor_ack_call reset;
+    struct ml_call proof;
 };
 
 void seek_begin(struct subscription *s, struct seek *k);

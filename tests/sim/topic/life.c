@@ -197,6 +197,7 @@ static void publish(void *arg)
 
 struct acking {
     struct cursor_ack_call call;
+    struct ml_call proof;
     struct owner *owner;
     unsigned c, life, epoch, opened, n;
     enum { ACK_EACH, ACK_UPTO, ACK_RESET } how;
@@ -226,9 +227,8 @@ static void reset_done(const struct acking *k)
     set_acks(k->c, k->at[0], false, ACK_MAYBE, ACK_DURABLE);
 }
 
-static void acked(struct cursor_ack_call *call, enum err err)
+static void answered(struct acking *k, enum err err)
 {
-    struct acking *k = container_of(call, struct acking, call);
     struct owner *o = k->owner;
 
     if (o->life == k->life) {
@@ -260,6 +260,28 @@ static void acked(struct cursor_ack_call *call, enum err err)
             topic.ack[k->c][k->at[i].ledger][k->at[i].entry] = ACK_DURABLE;
             topic.acked_us[k->c][k->at[i].ledger][k->at[i].entry] = topic.now;
         }
+}
+
+static void proven(struct ml_call *call, enum err err, struct managed_ledger *m)
+{
+    (void)m;
+    answered(container_of(call, struct acking, proof), err);
+}
+
+/* A seek is confirmed by who is the topic's owner still, as broker/topic/seek.c does it. */
+static void acked(struct cursor_ack_call *call, enum err err)
+{
+    struct acking *k = container_of(call, struct acking, call);
+    struct owner *o = k->owner;
+
+    if (err || k->how != ACK_RESET) {
+        answered(k, err);
+    } else if (o->life != k->life || o->state != OWNER_IN) {
+        answered(k, ERR_CLOSED);
+    } else {
+        k->proof.done = proven;
+        managed_ledger_prove(o->ml, &k->proof);
+    }
 }
 
 /* Some entry of the row; mostly the next one that is due. */
@@ -325,7 +347,7 @@ static void acknowledge(void *arg)
                          .opened = o->opened,
                          .at = {at}};
     unsigned how = topic_roll(100);
-    bool calm = o->acks[c] == 0 && o->opened == topic.openings;
+    bool calm = o->acks[c] == 0;
     o->acks[c]++;
     if (how < 5 && calm) {
         k->how = ACK_RESET;
