@@ -6,19 +6,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes, in the order of /proc/self/statm: the whole, then what is resident. */
-static void read_memory(double *all, double *resident)
+/* Bytes, in the order of /proc/self/statm: the whole, what is resident, what of that is of files.
+ */
+static void read_memory(uint64_t *all, uint64_t *resident, uint64_t *of_files)
 {
-    const double page = (double)sysconf(_SC_PAGESIZE);
-    unsigned long long a = 0, r = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    unsigned long long a = 0, r = 0, f = 0;
+    FILE *statm = fopen("/proc/self/statm", "re");
 
-    if (f && fscanf(f, "%llu %llu", &a, &r) != 2)
-        a = r = 0;
-    if (f)
-        fclose(f);
-    *all = (double)a * page;
-    *resident = (double)r * page;
+    if (statm && fscanf(statm, "%llu %llu %llu", &a, &r, &f) != 3)
+        a = r = f = 0;
+    if (statm)
+        fclose(statm);
+    *all = a * page;
+    *resident = r * page;
+    *of_files = f * page;
+}
+
+uint64_t process_anonymous(void)
+{
+    uint64_t all, resident, of_files;
+
+    read_memory(&all, &resident, &of_files);
+    return resident > of_files ? resident - of_files : 0;
 }
 
 /* The kernel says how many there are without a list of them since 6.2. */
@@ -55,14 +65,15 @@ void process_render(struct text *t, const char *labels)
 {
     struct rusage use;
     struct rlimit files;
-    double all, resident;
+    uint64_t all, resident, of_files;
 
-    read_memory(&all, &resident);
+    read_memory(&all, &resident, &of_files);
     getrusage(RUSAGE_SELF, &use);
     add(t, labels, "process_cpu_seconds_total", "counter", "user and system time",
         seconds(&use.ru_utime) + seconds(&use.ru_stime));
-    add(t, labels, "process_resident_memory_bytes", "gauge", "memory that is resident", resident);
-    add(t, labels, "process_virtual_memory_bytes", "gauge", "memory that is mapped", all);
+    add(t, labels, "process_resident_memory_bytes", "gauge", "memory that is resident",
+        (double)resident);
+    add(t, labels, "process_virtual_memory_bytes", "gauge", "memory that is mapped", (double)all);
     add(t, labels, "process_open_fds", "gauge", "file descriptors in use", open_fds());
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         add(t, labels, "process_max_fds", "gauge", "file descriptors that may be in use",

@@ -191,6 +191,21 @@ void slab_pool_give(struct slab *s)
         hand_over(c, class, c->of[class].n / 2 + 1);
 }
 
+void slab_pool_trim(void)
+{
+    struct stack had[SLAB_CLASSES];
+
+    pthread_mutex_lock(&pool.lock);
+    for (unsigned class = 0; class < SLAB_CLASSES; class ++) {
+        had[class] = pool.of[class];
+        pool.of[class] = (struct stack){0};
+    }
+    pthread_mutex_unlock(&pool.lock);
+    for (unsigned class = 0; class < SLAB_CLASSES; class ++)
+        for (struct slab *s; (s = pop(&had[class]));)
+            mem_free(s);
+}
+
 size_t slab_pool_in_use(void)
 {
     pthread_mutex_lock(&pool.lock);

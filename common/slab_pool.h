@@ -7,7 +7,7 @@
  * So the lock is taken once a batch, not once a slab.
  *
  * Limits:  a thread keeps THREAD_KEEPS bytes a class, the pool POOL_KEEPS a class.
- * Threads: any.  For buf.c only.
+ * Threads: any.  For buf.c; slab_pool_trim() for memory_guard.c.
  */
 #ifndef COMMON_SLAB_POOL_H
 #define COMMON_SLAB_POOL_H
@@ -22,5 +22,6 @@
 struct slab *slab_pool_take(size_t size); /* gives; refs is not set */
 void slab_pool_give(struct slab *s);      /* takes */
 size_t slab_pool_in_use(void);            /* bytes */
+void slab_pool_trim(void);                /* the shared pool keeps nothing for now */
 
 #endif
