@@ -2,6 +2,7 @@
 
 #include "bookie/request.h"
 #include "common/log.h"
+#include "common/memory_guard.h"
 
 static void durable(struct journal_write *w, enum err err)
 {
@@ -123,8 +124,18 @@ static void park(struct request *r)
         wait_for_oldest(st);
 }
 
+static bool has_memory(const struct request *r)
+{
+    return memory_guard_level(r->at->handlers->conf.memory) < MEMORY_SHORT ||
+           r->head.flags & (BOOKIE_RECOVERY_ADD | BOOKIE_HIGH_PRIORITY);
+}
+
 void add_begin(struct request *r)
 {
+    if (!has_memory(r)) {
+        refuse(r, ERR_BUSY);
+        return;
+    }
     if (!list_empty(&r->at->parked)) { /* not past those who wait already */
         park(r);
         return;

@@ -14,10 +14,17 @@
 #include "common/listener.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/memory_guard.h"
 #include "metadata/metadata.h"
 #include "metadata/paths.h"
 
 enum { MIB = 1024 * 1024, READ_AHEAD = 256 * 1024, BATCHES_MAX = 32 * MIB };
+
+struct corner {
+    struct bookie *bookie;
+    unsigned shard;
+    struct memory_ear ear;
+};
 
 struct bookie {
     const struct bookie_conf *conf;
@@ -28,6 +35,8 @@ struct bookie {
     char *journal_dir, *ledger_dir, *index_dir; /* the `current` ones */
     int journal_lock, ledger_lock;              /* -1: not held */
     struct bookie_metrics metrics;
+    struct memory_guard memory;
+    struct corner corners[64]; /* one a loop */
     struct storage *storage;
     struct reads *reads;
     struct certificates *certificates; /* NULL: none */
@@ -219,7 +228,8 @@ static enum err open_storage(struct bookie *b)
 static void accepted(void *ctx, int fd)
 {
     struct bookie *b = ctx;
-    handlers_accept(b->handlers, fd);
+    if (!memory_guard_turns_away(&b->memory, fd))
+        handlers_accept(b->handlers, fd);
 }
 
 struct opening {
@@ -276,6 +286,7 @@ static void open_handlers(struct bookie *b)
         .storage = b->storage,
         .loops = b->loops,
         .metrics = &b->metrics,
+        .memory = &b->memory,
         .reads = b->reads,
         .frame_max = (size_t)c->frame_max,
         .park_bytes = (uint64_t)c->journal_memory_mb * MIB / b->loops->n,
@@ -314,6 +325,35 @@ static void watch_disk(struct bookie *b)
     b->watch = disk_watch_open(&conf);
 }
 
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* What can be read again goes, what waits to be written is written early. */
+static void memory_changed(struct memory_ear *e, enum memory_level level)
+{
+    const struct corner *c = container_of(e, struct corner, ear);
+    if (level == MEMORY_PLENTY)
+        return;
+    read_cache_clear(&c->bookie->storage->shards[c->shard].read);
+    checkpoint_kick(c->bookie->storage->checkpoint);
+}
+
+static void guard_memory(struct bookie *b)
+{
+    for (unsigned i = 0; i < b->loops->n; i++) {
+        struct corner *c = &b->corners[i];
+        *c = (struct corner){
+            .bookie = b,
+            .shard = i,
+            .ear = {.home = b->loops->at[i], .heard = memory_changed},
+        };
+        memory_guard_listen(&b->memory, &c->ear);
+    }
+    memory_guard_start(&b->memory, b->loops->at[0],
+                       &(struct memory_guard_conf){.limit_mb = b->conf->memory_mb,
+                                                   .level = &b->metrics.memory_level,
+                                                   .limit = &b->metrics.memory_limit});
+}
+
 static void leave(void *ctx)
 {
     bookie_set_read_only(ctx, true);
@@ -329,6 +369,7 @@ static enum err start(struct bookie *b)
     TRY(open_storage(b));
     open_handlers(b);
     TRY(storage_serve(b->storage));
+    guard_memory(b);
     struct opening o = {.bookie = b};
     loop_call(b->loops->at[0], open_listener, &o);
     TRY(o.err);
@@ -351,6 +392,7 @@ enum err bookie_start(struct bookie **out, const struct bookie_conf *conf, struc
     b->loops = loops;
     b->disk = disk;
     b->journal_lock = b->ledger_lock = -1;
+    memory_guard_init(&b->memory);
     *out = b;
     const enum err err = start(b);
     if (err)
@@ -365,6 +407,7 @@ void bookie_stop(struct bookie **bookie)
     *bookie = NULL;
     if (!b)
         return;
+    memory_guard_stop(&b->memory);
     repair_daemon_close(&b->repair);
     disk_watch_close(&b->watch);
     registration_close(&b->registration);

@@ -4,7 +4,8 @@
  *
  * Threads: open and close from no loop's thread; accept from the loop given; the rest says.
  * Limits:  adds wait in the journal's queue, then parked for the write cache, then they are
- *          refused; reads of the disk up to max_pending_reads a loop.
+ *          refused; reads of the disk up to max_pending_reads a loop, few when memory is low;
+ *          no adds when it is short.  What recovery needs goes on.
  */
 #ifndef BOOKIE_HANDLERS_H
 #define BOOKIE_HANDLERS_H
@@ -18,12 +19,14 @@
 #include "common/loop.h"
 
 struct handlers;
+struct memory_guard;
 struct tls;
 
 struct handlers_conf {
     struct storage *storage;
     struct loops *loops;
     struct bookie_metrics *metrics;
+    const struct memory_guard *memory; /* NULL: there is plenty */
     struct reads *reads;
     size_t frame_max;
     uint64_t park_bytes;    /* adds that may wait for room in the write cache, a loop */

@@ -1,4 +1,7 @@
 #include "bookie/request.h"
+#include "common/memory_guard.h"
+
+enum { READS_WHEN_LOW = 16 };
 
 static void read_next(struct station *st, struct ledger *l);
 
@@ -94,6 +97,16 @@ static void read_next(struct station *st, struct ledger *l)
     }
 }
 
+/* Fencing is how a ledger gets a new owner: that goes on. */
+static bool may_read(const struct request *r)
+{
+    const struct handlers_conf *c = &r->at->handlers->conf;
+    const bool few = memory_guard_level(c->memory) >= MEMORY_LOW &&
+                     !(r->head.flags & BOOKIE_DO_FENCING) && c->pending_reads > READS_WHEN_LOW;
+
+    return r->at->pending_reads < (few ? READS_WHEN_LOW : c->pending_reads);
+}
+
 void lookup_on_disk(struct request *r)
 {
     struct station *st = r->at;
@@ -101,7 +114,7 @@ void lookup_on_disk(struct request *r)
         missed(r, ERR_CLOSED);
         return;
     }
-    if (st->pending_reads >= st->handlers->conf.pending_reads) {
+    if (!may_read(r)) {
         missed(r, ERR_BUSY);
         return;
     }

@@ -13,6 +13,14 @@ void read_cache_end(struct read_cache *c)
     entry_map_end(&c->generation[1]);
 }
 
+void read_cache_clear(struct read_cache *c)
+{
+    entry_map_clear(&c->generation[0]);
+    entry_map_clear(&c->generation[1]);
+    c->bytes = c->old_bytes = 0;
+    metric_set(&c->held, 0);
+}
+
 void read_cache_window(struct read_cache *c, size_t bytes)
 {
     if (c->bytes + bytes > c->budget / 2) {

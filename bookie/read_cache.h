@@ -23,6 +23,7 @@ struct read_cache {
 
 void read_cache_init(struct read_cache *c, size_t budget);
 void read_cache_end(struct read_cache *c);
+void read_cache_clear(struct read_cache *c);
 void read_cache_window(struct read_cache *c, size_t bytes); /* a window's entries follow */
 void read_cache_put(struct read_cache *c, int64_t ledger, int64_t entry, struct slice bytes);
 const struct slice *read_cache_find(const struct read_cache *c, int64_t ledger, int64_t entry);

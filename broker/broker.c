@@ -14,6 +14,7 @@
 #include "broker/topic/topics.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/memory_guard.h"
 #include "ledger/client.h"
 #include "metadata/init.h"
 #include "metadata/metadata.h"
@@ -31,6 +32,7 @@ struct seat {
     struct topics *topics;
     struct sessions *sessions;
     struct ownership_watch watch;
+    struct memory_ear ear;
 };
 
 struct broker {
@@ -38,6 +40,7 @@ struct broker {
     struct metadata *meta;
     struct loops *loops;
     struct broker_metrics metrics;
+    struct memory_guard memory;
     const struct authorizer *authorizer;
     struct ownership *ownership;
     struct topics_map topics;
@@ -179,6 +182,7 @@ static void seat_open(void *ctx)
         .policies = s->policies,
         .ownership = b->ownership,
         .metrics = &b->metrics,
+        .memory = &b->memory,
         .conf = b->conf,
         .instance = b->instance + s->index,
         .publish_budget = publish_budget(b->conf),
@@ -193,7 +197,16 @@ static void seat_open(void *ctx)
         .authorizer = b->authorizer,
         .topics = &b->topics,
         .metrics = &b->metrics,
+        .memory = &b->memory,
     });
+}
+
+static void memory_changed(struct memory_ear *e, enum memory_level level)
+{
+    struct seat *s = container_of(e, struct seat, ear);
+
+    ml_env_squeeze(s->managed_ledgers, level);
+    topics_read_on(s->topics);
 }
 
 static void bundle_lost(struct ownership_watch *w, const char *bundle)
@@ -250,6 +263,9 @@ static void arrive(struct task *t)
 static void on_accepted(void *ctx, int fd, struct tls *tls)
 {
     struct broker *b = ctx;
+
+    if (memory_guard_turns_away(&b->memory, fd))
+        return;
     struct seat *s = &b->seats[b->next_seat++ % b->loops->n];
     struct arrival *a = mem_new(struct arrival);
 
@@ -345,6 +361,8 @@ static void seats_take(struct broker *b)
     for (unsigned i = 0; i < b->loops->n; i++) {
         struct seat *s = &b->seats[i];
         b->topics.at[i] = s->topics;
+        s->ear = (struct memory_ear){.home = s->loop, .heard = memory_changed};
+        memory_guard_listen(&b->memory, &s->ear);
         s->watch = (struct ownership_watch){.home = s->loop, .lost = bundle_lost};
         ownership_watch(b->ownership, &s->watch);
     }
@@ -395,6 +413,10 @@ static enum err start(struct broker *b)
     TRY(check_cluster(b));
     TRY(take_instances(b));
     seats_take(b);
+    memory_guard_start(&b->memory, b->loops->at[0],
+                       &(struct memory_guard_conf){.limit_mb = b->conf->memory_mb,
+                                                   .level = &b->metrics.memory_level,
+                                                   .limit = &b->metrics.memory_limit});
     loop_call(b->loops->at[0], open_doors, b);
     TRY(b->err);
     return join(b);
@@ -410,6 +432,7 @@ enum err broker_start(struct broker **out, const struct broker_conf *conf, struc
     b->loops = loops;
     b->authorizer = authorizer_allow_all();
     b->ownership = ownership_of(b);
+    memory_guard_init(&b->memory);
     sem_init(&b->done, 0, 0);
     enum err err = start(b);
     if (err) {
@@ -448,6 +471,7 @@ void broker_stop(struct broker **bp)
     if (!b)
         return;
     *bp = NULL;
+    memory_guard_stop(&b->memory);
     if (b->topics.n > 0) {
         close_all(b);
         log_event(LOG_INFO, "broker.stopped", F_STR("cluster", b->conf->cluster));

@@ -86,7 +86,8 @@ static enum err configure_bookie(struct standalone *s, unsigned i)
                               {"advertisedAddress", "127.0.0.1"},
                               {"journalDirectories", journal},
                               {"ledgerDirectories", ledgers},
-                              {"autoRecoveryDaemonEnabled", "false"}};
+                              {"autoRecoveryDaemonEnabled", "false"},
+                              {"lgmMemoryLimitMB", "-1"}}; /* the broker looks for all of them */
 
     enum err err = config_defaults(t, c);
     for (unsigned k = 0; !err && k < sizeof pairs / sizeof *pairs; k++)

@@ -152,6 +152,12 @@ static struct slice copy_of(struct entry_cache *c, const struct chain *payload, 
     return s;
 }
 
+static void keep_to_limit(struct entry_cache *c)
+{
+    for (; c->bytes > c->limit; c->evictions++)
+        evict(c, list_entry(c->oldest.next, struct cached, age));
+}
+
 void entry_cache_put(struct entry_cache *c, struct position at, const struct chain *payload)
 {
     size_t len = chain_len(payload);
@@ -168,8 +174,13 @@ void entry_cache_put(struct entry_cache *c, struct position at, const struct cha
     c->bytes += one->bytes;
     if (++c->n > c->n_buckets)
         grow(c);
-    for (; c->bytes > c->limit; c->evictions++)
-        evict(c, list_entry(c->oldest.next, struct cached, age));
+    keep_to_limit(c);
+}
+
+void entry_cache_set_limit(struct entry_cache *c, size_t bytes)
+{
+    c->limit = bytes;
+    keep_to_limit(c);
 }
 
 bool entry_cache_has(const struct entry_cache *c, struct position at)

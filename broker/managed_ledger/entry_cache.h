@@ -24,6 +24,7 @@ struct entry_cache;
 
 struct entry_cache *entry_cache_new(size_t bytes); /* gives */
 void entry_cache_drop(struct entry_cache **c);
+void entry_cache_set_limit(struct entry_cache *c, size_t bytes); /* the oldest go at once */
 
 void entry_cache_put(struct entry_cache *c, struct position at, const struct chain *payload);
 bool entry_cache_has(const struct entry_cache *c, struct position at);

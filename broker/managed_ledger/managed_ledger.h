@@ -56,8 +56,9 @@ struct ml_conf {
 /* One a loop: what its managed ledgers share. */
 struct ml_env;
 struct ml_env *ml_env_new(struct loop *home, struct ledger_client *ledgers, struct metadata *meta,
-                          const struct ml_conf *conf); /* gives; conf is copied */
-void ml_env_drop(struct ml_env **e);                   /* after all its managed ledgers */
+                          const struct ml_conf *conf);    /* gives; conf is copied */
+void ml_env_drop(struct ml_env **e);                      /* after all its managed ledgers */
+void ml_env_squeeze(struct ml_env *e, unsigned halvings); /* of what the cache may hold; 0: none */
 
 struct ml_figures {
     uint64_t count; /* managed ledgers */
@@ -144,6 +145,7 @@ struct ml_read {
     size_t max_bytes;              /* at least one entry is read whatever its size; 0: no limit */
     const struct cursor *skip;     /* what it has acknowledged is left out; NULL: nothing is */
     const struct cursor_set *only; /* nothing else; may change until done(); NULL: everything */
+    bool cached_only;              /* after the first entry, it ends where the cache does */
     /* entries are the callee's (gives; drop each payload); n is 0 when nothing is readable there
      * yet; `next` is where to go on.  An error: what was read before it was delivered. */
     void (*done)(struct ml_read *r, enum err err, struct ml_entry *entries, unsigned n,
@@ -152,6 +154,8 @@ struct ml_read {
     void *private;
 };
 void managed_ledger_read(struct managed_ledger *m, struct ml_read *r);
+bool managed_ledger_has_in_memory(struct managed_ledger *m,
+                                  struct ml_read *r); /* what it begins with, or there is none */
 void managed_ledger_read_cancel(struct managed_ledger *m,
                                 struct ml_read *r); /* no callback follows */
 

@@ -65,6 +65,11 @@ void ml_env_delete_ledger(struct ml_env *e, int64_t ledger)
     ledger_delete(e->ledgers, ledger, &d->call);
 }
 
+void ml_env_squeeze(struct ml_env *e, unsigned halvings)
+{
+    entry_cache_set_limit(e->cache, e->conf.cache_bytes >> halvings);
+}
+
 static void bookies_changed(struct bookies_watch *w)
 {
     struct ml_env *e = container_of(w, struct ml_env, watch);

@@ -189,6 +189,8 @@ static void step(struct read_job *j)
         j->next = at;
         if (at.entry < 0 || position_compare(at, last) > 0)
             break;
+        if (j->r->cached_only && j->n > 0 && !entry_cache_has(j->ml->env->cache, at))
+            break;
         if (!entry_cache_get(j->ml->env->cache, at, &payload)) {
             read_source(j, at);
             return;
@@ -299,6 +301,15 @@ void managed_ledger_read(struct managed_ledger *m, struct ml_read *r)
     m->last_read_us = loop_now(m->env->home);
     list_push_back(&m->reads, &j->node);
     ml_read_soon(m);
+}
+
+bool managed_ledger_has_in_memory(struct managed_ledger *m, struct ml_read *r)
+{
+    const struct read_job j = {.r = r, .ml = m};
+    const struct position at = wanted(&j, r->from);
+
+    return at.entry < 0 || position_compare(at, managed_ledger_max_readable(m)) > 0 ||
+           entry_cache_has(m->env->cache, at);
 }
 
 void managed_ledger_read_cancel(struct managed_ledger *m, struct ml_read *r)

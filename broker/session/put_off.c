@@ -4,6 +4,7 @@
 #include "broker/metrics.h"
 #include "broker/session/reply.h"
 #include "common/log.h"
+#include "common/memory_guard.h"
 
 static struct session_producer *of_turn(struct list_node *n)
 {
@@ -15,6 +16,11 @@ static size_t used(const struct sessions *home)
     const int64_t bytes = metric_get(&home->env.metrics->accepted);
 
     return bytes > 0 ? (size_t)bytes : 0;
+}
+
+static bool is_short(const struct sessions *home)
+{
+    return memory_guard_level(home->env.memory) == MEMORY_SHORT;
 }
 
 static void look_soon(struct sessions *home)
@@ -68,7 +74,7 @@ bool put_off_takes(struct session_producer *p, size_t bytes)
 {
     const struct sessions *home = p->handle.session->home;
 
-    if (put_off_has_room(home->publish_max, used(home), p->accepted, bytes))
+    if (!is_short(home) && put_off_has_room(home->publish_max, used(home), p->accepted, bytes))
         return true;
     put_off(p);
     return false;
@@ -97,7 +103,7 @@ void put_off_discharge(struct session_producer *p, size_t bytes)
 
 static bool has_place(const struct sessions *home)
 {
-    return used(home) <= home->publish_max / 2;
+    return !is_short(home) && used(home) <= home->publish_max / 2;
 }
 
 static void let_in(struct session_producer *p)

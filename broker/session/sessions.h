@@ -10,6 +10,7 @@
 
 struct broker_conf;
 struct broker_metrics;
+struct memory_guard;
 struct metadata;
 struct ownership;
 struct policies;
@@ -27,6 +28,7 @@ struct sessions_env {
     const struct authorizer *authorizer;
     const struct topics_map *topics;
     struct broker_metrics *metrics;
+    const struct memory_guard *memory; /* NULL: there is plenty */
 };
 
 struct sessions *sessions_new(const struct sessions_env *env); /* gives; env is copied */

@@ -173,11 +173,19 @@ static bool is_idle(struct topics_read *r)
     return false;
 }
 
+static bool is_cached(struct topics_read *r)
+{
+    struct feed *f = container_of(r, struct feed, turn);
+
+    return managed_ledger_has_in_memory(feed_subscription(f)->topic->ml, &f->read);
+}
+
 static void go(struct topics_read *r, size_t max_bytes)
 {
     struct feed *f = container_of(r, struct feed, turn);
 
     f->read.max_bytes = max_bytes;
+    f->read.cached_only = r->cached_only;
     managed_ledger_read(feed_subscription(f)->topic->ml, &f->read);
 }
 
@@ -189,6 +197,7 @@ void feed_read(struct feed *f, unsigned max_entries)
     f->read.skip = feed_subscription(f)->cursor;
     f->read_since = loop_now(feed_env(f)->home);
     f->turn.is_idle = is_idle;
+    f->turn.is_cached = is_cached;
     f->turn.go = go;
     f->turn.max_bytes = (size_t)feed_env(f)->conf->dispatch_bytes;
     f->turn.wants = f->entry_bytes ? max_entries * f->entry_bytes : f->turn.max_bytes;

@@ -8,6 +8,7 @@
 #include "broker/metrics.h"
 #include "broker/topic/topic.h"
 #include "broker/topic/topics_stats.h"
+#include "common/memory_guard.h"
 
 struct topics {
     struct topics_env env;
@@ -301,6 +302,9 @@ static size_t allowance(const struct topics *t, struct topics_read *r)
 {
     const size_t used = t->delivering + t->reading;
 
+    r->cached_only = memory_guard_level(t->env.memory) >= MEMORY_LOW && r->is_cached(r);
+    if (memory_guard_level(t->env.memory) >= MEMORY_LOW && !r->cached_only)
+        return t->reading == 0 && r->is_idle(r) ? ONE_ENTRY : 0;
     if (used < t->env.delivery_budget)
         return r->max_bytes;
     return used < 2 * t->env.delivery_budget && r->is_idle(r) ? ONE_ENTRY : 0;
@@ -354,6 +358,11 @@ void topics_read_end(struct topics *t, struct topics_read *r)
 bool topics_read_waits(const struct topics_read *r)
 {
     return !list_empty(&r->node);
+}
+
+void topics_read_on(struct topics *t)
+{
+    resume_soon(t);
 }
 
 enum fleeting_room topics_fleeting_room(const struct topics *t)

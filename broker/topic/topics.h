@@ -16,6 +16,8 @@
  *          subscription with a consumer that has nothing on its way goes on with a single
  *          entry up to twice as many, so that those who read are not held up by those who do
  *          not.  Whatever comes back lets the waiting go on, in turn.
+ *          From MEMORY_LOW on only what is in the cache is read; of the rest one entry at a
+ *          time, for somebody who has nothing on its way: it is slow, but it ends.
  */
 #ifndef BROKER_TOPIC_TOPICS_H
 #define BROKER_TOPIC_TOPICS_H
@@ -32,6 +34,7 @@
 struct broker_conf;
 struct broker_metrics;
 struct metadata;
+struct memory_guard;
 struct ml_env;
 struct ownership;
 struct policies;
@@ -47,6 +50,7 @@ struct topics_env {
     struct policies *policies; /* of this loop */
     struct ownership *ownership;
     struct broker_metrics *metrics;
+    const struct memory_guard *memory; /* NULL: there is plenty */
     const struct broker_conf *conf;
     int64_t instance; /* no other loop of the cluster has it, now or later: makes producer names */
     size_t publish_budget;
@@ -108,15 +112,18 @@ void topics_delivered(struct topics *t, size_t bytes);
 /* A read that may have to wait. */
 struct topics_read {
     bool (*is_idle)(struct topics_read *r);              /* nothing is on its way for somebody */
+    bool (*is_cached)(struct topics_read *r);            /* it begins with what is in memory */
     void (*go)(struct topics_read *r, size_t max_bytes); /* in the asker's stack, or later */
     size_t wants;                                        /* bytes, about */
     size_t max_bytes;
-    size_t reserved; /* private, as the next */
+    bool cached_only; /* set for go(): it ends where the cache does */
+    size_t reserved;  /* private, as the next */
     struct list_node node;
 };
 void topics_read(struct topics *t, struct topics_read *r);
 void topics_read_end(struct topics *t, struct topics_read *r); /* done, or not wanted any more */
 bool topics_read_waits(const struct topics_read *r);
+void topics_read_on(struct topics *t); /* those that wait are looked at again, soon */
 
 enum fleeting_room topics_fleeting_room(const struct topics *t); /* for what was not read */
 

@@ -82,6 +82,26 @@ START_TEST(the_same_entry_twice_is_kept_once)
 }
 END_TEST
 
+START_TEST(a_lower_limit_holds_at_once)
+{
+    size_t before = slab_bytes_in_use();
+    struct entry_cache *c = entry_cache_new(400 * 1000);
+
+    for (int64_t i = 0; i < 60; i++)
+        put(c, (struct position){1, i}, 5000);
+    entry_cache_set_limit(c, 100 * 1000);
+    ck_assert_uint_le(entry_cache_bytes(c), 100 * 1000);
+    ck_assert_uint_le(slab_bytes_in_use() - before, 100 * 1000);
+    ck_assert(!entry_cache_has(c, (struct position){1, 0}));
+    ck_assert(entry_cache_has(c, (struct position){1, 59}));
+    entry_cache_set_limit(c, 400 * 1000);
+    for (int64_t i = 60; i < 100; i++)
+        put(c, (struct position){1, i}, 5000);
+    ck_assert_uint_gt(entry_cache_bytes(c), 200 * 1000);
+    entry_cache_drop(&c);
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("entry_cache", (suite_case[]){
@@ -89,6 +109,7 @@ int main(void)
                                         SUITE_CASE(holds_no_more_than_it_says),
                                         SUITE_CASE(one_huge_entry_does_not_empty_it),
                                         SUITE_CASE(the_same_entry_twice_is_kept_once),
+                                        SUITE_CASE(a_lower_limit_holds_at_once),
                                         {0},
                                     });
 }
