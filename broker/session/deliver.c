@@ -36,6 +36,7 @@ static void write_out(struct session *s, const struct handle *h, struct delivery
         conn_send(s->conn, item->body);
         item->magic = item->body = (struct slice){0};
     }
+    d->written = true;
 }
 
 static bool takes_more(const struct session *s)
@@ -43,15 +44,28 @@ static bool takes_more(const struct session *s)
     return !s->conn || conn_waiting(s->conn) <= WRITE_HIGH;
 }
 
+static struct handle *handle_of(const struct delivery *d)
+{
+    return &container_of(d->consumer, struct session_consumer, guest)->handle;
+}
+
 /* For a consumer that the client does not know any more it is dropped. */
+static bool is_wanted(const struct delivery *d)
+{
+    const struct handle *h = handle_of(d);
+
+    return !d->written && h->session->conn && h->state == HANDLE_READY;
+}
+
 void session_deliver(struct topic_consumer *c, struct delivery *d)
 {
-    struct handle *h = &container_of(c, struct session_consumer, guest)->handle;
+    struct handle *h = handle_of(d);
     struct session *s = h->session;
+    const bool wanted = is_wanted(d);
 
-    if (s->conn && h->state == HANDLE_READY)
+    if (wanted && list_empty(&s->undelivered) && takes_more(s))
         write_out(s, h, d);
-    if (takes_more(s))
+    if (!wanted || (d->written && takes_more(s)))
         topic_consumer_delivered(c, d);
     else
         list_push_back(&s->undelivered, &d->node);
@@ -60,8 +74,26 @@ void session_deliver(struct topic_consumer *c, struct delivery *d)
 /* The feeds may go on: the connection has room again, or is gone. */
 void session_undelivered_go(struct session *s)
 {
-    for (struct list_node *n; (n = list_pop_front(&s->undelivered));) {
+    while (!list_empty(&s->undelivered)) {
+        struct delivery *d = list_entry(s->undelivered.next, struct delivery, node);
+        if (is_wanted(d) && !takes_more(s))
+            return;
+        list_remove(&d->node);
+        if (is_wanted(d))
+            write_out(s, handle_of(d), d);
+        topic_consumer_delivered(d->consumer, d);
+    }
+}
+
+/* It leaves: its topic waits for what it has, and must not wait for a client that does not read. */
+void session_undelivered_drop(struct session *s, const struct topic_consumer *c)
+{
+    list_each(&s->undelivered, n)
+    {
         struct delivery *d = list_entry(n, struct delivery, node);
+        if (d->consumer != c)
+            continue;
+        list_remove(n);
         topic_consumer_delivered(d->consumer, d);
     }
 }

@@ -65,6 +65,7 @@ static void on_go(struct guest *g)
         return;
     h->state = HANDLE_SENT_AWAY;
     reply_gone(h);
+    session_undelivered_drop(h->session, topic_consumer_of(g));
     guest_close(g);
 }
 
@@ -254,6 +255,7 @@ static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscri
 void session_forget_consumer(struct session *s, struct handle *h)
 {
     handle_remove(&s->consumers, h);
+    session_undelivered_drop(s, topic_consumer_of(h->guest));
     guest_close(h->guest);
     if (h->ended) {
         s->handles--;

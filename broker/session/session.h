@@ -195,6 +195,7 @@ void session_producer_gone(struct handle *h);
 void session_producers_leave(struct session *s);
 void session_consumers_leave(struct session *s);
 void session_undelivered_go(struct session *s);
+void session_undelivered_drop(struct session *s, const struct topic_consumer *c);
 
 /* ---- on_watch.c: the connection is gone ---- */
 void session_watchers_leave(struct session *s);

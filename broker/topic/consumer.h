@@ -61,7 +61,8 @@ struct delivery {
     size_t charge; /* the feed's */
     bool has_epoch;
     uint64_t epoch;
-    struct list_node node; /* the session's while it has it */
+    struct list_node node; /* the session's while it has it, as the next */
+    bool written;
     unsigned n;
     struct delivery_item item[];
 };
