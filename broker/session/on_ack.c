@@ -142,7 +142,7 @@ static struct consumer_ask *cumulative(const Pulsar__Proto__CommandAck *ack)
     a->n = 1;
     a->at[0] = position_of(ack->message_id[0]);
     if (is_partial(ack->message_id[0]))
-        a->at[0].entry--;
+        a->at[0] = position_before(a->at[0]);
     return a;
 }
 

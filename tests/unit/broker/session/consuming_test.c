@@ -2,8 +2,10 @@
  * real bookie. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/loop.h"
 #include "common/mem.h"
 #include "proto/message.h"
 #include "tests/lib/suite.h"
@@ -367,6 +369,27 @@ START_TEST(acknowledging_the_future_is_harmless)
 }
 END_TEST
 
+START_TEST(a_part_of_no_entry_acknowledges_nothing)
+{
+    int64_t part = 1;
+
+    begin();
+    publish_some(TOPIC, 1);
+    raw_subscribed(r, 1, TOPIC, "s");
+    raw_flow(r, 1, 100);
+    Pulsar__Proto__MessageIdData id = raw_message(r, "m0");
+    id.entryid = (uint64_t)INT64_MIN;
+    id.n_ack_set = 1;
+    id.ack_set = &part;
+    raw_ack(r, 1, id, true);
+    raw_close_consumer(r, 1, 5);
+    raw_subscribed(r, 1, TOPIC, "s");
+    raw_flow(r, 1, 100);
+    raw_message(r, "m0");
+    finish();
+}
+END_TEST
+
 static const char *const budgets[] = {NULL, "managedLedgerMaxReadsInFlightSizeInMB=1"};
 
 START_TEST(who_does_not_read_is_not_sent_more)
@@ -396,6 +419,38 @@ START_TEST(who_does_not_read_is_not_sent_more)
 }
 END_TEST
 
+/* Its topic, which waits for what it has, can be unloaded meanwhile. */
+START_TEST(who_does_not_read_can_still_be_closed)
+{
+    enum { N = 40, SIZE = 512 * 1024, LITTLE = 4096 };
+    char *text = mem_alloc(SIZE + 1);
+    const int little = LITTLE;
+
+    memset(text, 'x', SIZE);
+    begin();
+    raw_producer_ready(r, 1, TOPIC);
+    for (unsigned i = 0; i < N; i++)
+        raw_publish(r, 1, i, text);
+    struct raw *n = another();
+    ck_assert_int_eq(setsockopt(n->fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)), 0);
+    raw_subscribed(n, 1, TOPIC, "s");
+    raw_flow(n, 1, 1000);
+    while (inn_metric(inn, "lgm_dispatching_bytes") == 0)
+        usleep(10000);
+    RAW(close, CLOSE_CONSUMER, close_consumer, CommandCloseConsumer, COMMAND_CLOSE_CONSUMER, c);
+    c.consumer_id = 1;
+    c.request_id = 5;
+    raw_put(n, &close);
+    for (const uint64_t began = loop_clock(); inn_metric(inn, "lgm_dispatching_bytes") > 0;) {
+        ck_assert_uint_lt(loop_clock() - began, 10000000);
+        usleep(10000);
+    }
+    raw_drop(&n);
+    mem_free(text);
+    finish();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("consuming",
@@ -414,6 +469,8 @@ int main(void)
                          SUITE_CASE(the_last_message_id),
                          SUITE_CASE(what_comes_late_means_nothing),
                          SUITE_CASE(acknowledging_the_future_is_harmless),
+                         SUITE_CASE(a_part_of_no_entry_acknowledges_nothing),
+                         SUITE_CASE(who_does_not_read_can_still_be_closed),
                          SUITE_LOOP(who_does_not_read_is_not_sent_more, 2),
                          {0},
                      });
