@@ -168,6 +168,8 @@ enum err on_watch_topics(struct session *s, const struct command *c)
     struct session_watcher *w = find(s, l->watcher_id);
     const char *why;
 
+    if (w && !w->watch.told)
+        reply_error(s, w->request, not_allowed, "the watcher was replaced before it began");
     if (w)
         forget(w);
     w = mem_new(struct session_watcher);
