@@ -34,6 +34,7 @@ struct census {
     uint64_t delay_us;
     bool next_paused, next_has_delay; /* what the listing has seen so far */
     uint64_t next_delay_us;
+    uint64_t revision, next_revision; /* of the store, when the listing began; 0: it begins */
     unsigned round, step;
     enum { CENSUS_RESTING, CENSUS_RUNNING, CENSUS_STALE /* and must run again */ } listing;
     struct meta_call call;
@@ -111,6 +112,7 @@ static void listed_all(struct census *c)
     c->paused = c->next_paused;
     c->has_delay = c->next_has_delay;
     c->delay_us = c->next_delay_us;
+    c->revision = c->next_revision;
     c->ready = true;
     c->listing = CENSUS_RESTING;
     if (again)
@@ -136,6 +138,8 @@ static void listed(struct meta_call *call, const struct meta_reply *r)
         loop_after(c->loop, &c->again, RETRY_US);
         return;
     }
+    if (c->next_revision == 0)
+        c->next_revision = r->revision;
     for (size_t i = 0; i < r->count; i++)
         take(c, &r->items[i]);
     if (r->more && r->count > 0)
@@ -156,6 +160,7 @@ static void list(struct census *c)
     c->listing = CENSUS_RUNNING;
     c->round++;
     c->step = 0;
+    c->next_revision = 0;
     c->next_paused = c->next_has_delay = false;
     c->call = (struct meta_call){.home = c->loop, .done = listed};
     ask(c, NULL);
@@ -206,6 +211,16 @@ void census_drop(struct census **census)
     c->gone = true;
     if (c->listing == CENSUS_RESTING)
         end(c);
+}
+
+void census_look(struct census *c)
+{
+    list(c);
+}
+
+uint64_t census_revision(const struct census *c)
+{
+    return c->revision;
 }
 
 bool census_is_ready(const struct census *c)

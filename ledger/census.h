@@ -20,6 +20,10 @@ struct census *census_new(struct loop *l, struct metadata *meta, void (*changed)
                           void *ctx); /* gives */
 void census_drop(struct census **c);
 
+/* Lists everything again, although nothing is known to have changed; then changed(). */
+void census_look(struct census *c);
+/* It shows everything that happened up to this revision of the store; 0: nothing yet. */
+uint64_t census_revision(const struct census *c);
 bool census_is_ready(const struct census *c); /* was listed once */
 bool census_is_paused(const struct census *c);
 bool census_delay(const struct census *c, uint64_t *us); /* false: nobody has said one */

@@ -24,6 +24,7 @@ enum rereplicator_state {
     REREPLICATOR_LISTING,
     REREPLICATOR_LOCKING,
     REREPLICATOR_READING,   /* the mark */
+    REREPLICATOR_WAITING,   /* for a census that is not older than the mark; no call */
     REREPLICATOR_REPAIRING, /* no call is under way */
     REREPLICATOR_UNMARKING,
     REREPLICATOR_UNLOCKING
@@ -45,6 +46,7 @@ struct rereplicator {
     int64_t ledger; /* that is being repaired, with the next four */
     struct mark_record mark;
     int64_t version;
+    uint64_t revision; /* of the store, when the mark was read */
     struct repair *repair;
     struct repair_report report;
     struct repair_rate rate;
@@ -215,6 +217,18 @@ static void repair(struct rereplicator *r)
     r->repair = repair_start(r->client, r->ledger, how, &conf, &r->report, repaired, r);
 }
 
+/* A bookie that was marked and seems to be here has come back - or the census has not heard yet
+ * that it went, and who believed it would take the mark away from a ledger that lacks a copy. */
+static void repair_when_known(struct rereplicator *r)
+{
+    if (census_revision(r->census) >= r->revision) {
+        repair(r);
+        return;
+    }
+    r->state = REREPLICATOR_WAITING;
+    census_look(r->census);
+}
+
 static void mark_read(struct meta_call *c, const struct meta_reply *reply)
 {
     struct rereplicator *r = container_of(c, struct rereplicator, call);
@@ -232,7 +246,8 @@ static void mark_read(struct meta_call *c, const struct meta_reply *reply)
         unlock(r);
     } else {
         r->version = reply->version;
-        repair(r);
+        r->revision = reply->revision;
+        repair_when_known(r);
     }
 }
 
@@ -361,6 +376,10 @@ void rereplicator_census_changed(struct rereplicator *r)
 {
     if (r->state == REREPLICATOR_RESTING)
         loop_after(loop_of(r), &r->timer, 0);
+    if (r->state == REREPLICATOR_WAITING && census_is_paused(r->census))
+        unlock(r);
+    else if (r->state == REREPLICATOR_WAITING)
+        repair_when_known(r);
     if (r->state != REREPLICATOR_REPAIRING || !census_is_paused(r->census))
         return;
     repair_abandon(&r->repair);
@@ -398,6 +417,7 @@ void rereplicator_drop(struct rereplicator **rereplicator)
     loop_cancel(loop_of(r), &r->timer);
     repair_abandon(&r->repair);
     r->gone = true;
-    if (r->state == REREPLICATOR_RESTING || r->state == REREPLICATOR_REPAIRING)
+    if (r->state == REREPLICATOR_RESTING || r->state == REREPLICATOR_WAITING ||
+        r->state == REREPLICATOR_REPAIRING)
         end(r);
 }

@@ -63,7 +63,6 @@ def run(args, folder):
     verdict = lgm.verdict(out)
     assert consumer.returncode == 0, f"consumer: {consumer.returncode} {out} {err}"
     assert verdict["lost"] == verdict["duplicated"] == 0 and (shared or verdict["reordered"] == 0)
-    assert not shared or verdict["redelivered"] > 0, "nothing that was held came again"
     assert verdict["checked"] > 0
     server.stop()
     print(f"{args.rounds} kills: ready after at most {max(ready):.2f} s, publishing at most "
