@@ -21,6 +21,7 @@
 #include "common/http_guard.h"
 #include "common/list.h"
 #include "common/log.h"
+#include "common/log_escape.h"
 #include "common/mem.h"
 #include "common/tls_inside.h"
 
@@ -412,6 +413,18 @@ void http_reply_text(struct http_request *r, int status, const char *text)
     http_reply(r, status, "text/plain; charset=utf-8", view_of(text, strlen(text)));
 }
 
+/* A reason may quote what came, which may be anything, and may be cut in the middle of a character.
+ */
+static void only_utf8(char *text)
+{
+    for (unsigned char *s = (unsigned char *)text; *s;) {
+        const size_t n = utf8_len(s);
+        if (n == 0)
+            *s = '?';
+        s += n ? n : 1;
+    }
+}
+
 void http_reply_reason(struct http_request *r, int status, const char *fmt, ...)
 {
     char reason[1024];
@@ -419,6 +432,7 @@ void http_reply_reason(struct http_request *r, int status, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(reason, sizeof reason, fmt, args);
     va_end(args);
+    only_utf8(reason);
     struct json_object *o = json_object_new_object();
     json_object_object_add(o, "reason", json_object_new_string(reason));
     const char *text =

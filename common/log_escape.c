@@ -25,8 +25,7 @@ void log_line_format(struct log_line *l, const char *fmt, ...)
         log_line_raw(l, text, (size_t)n);
 }
 
-/* Bytes of the UTF-8 character at `s`, or 0 where there is none: RFC 3629, table 3-7. */
-static size_t utf8_len(const unsigned char *s)
+size_t utf8_len(const unsigned char *s)
 {
     if (s[0] < 0x80)
         return 1;

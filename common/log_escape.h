@@ -25,4 +25,8 @@ void log_line_value(struct log_line *l, const char *s); /* bare where possible, 
 void log_line_json(struct log_line *l, const char *s);  /* a JSON string; NULL is null */
 void log_line_f64(struct log_line *l, double v, bool json);
 
+/* Bytes of the UTF-8 character at `s`, which ends with a NUL somewhere, or 0 where there is none:
+ * RFC 3629, table 3-7. */
+size_t utf8_len(const unsigned char *s);
+
 #endif

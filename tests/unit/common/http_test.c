@@ -84,7 +84,7 @@ static void on_request(void *ctx, struct http_request *r)
         s->held = NULL;
         http_reply(r, 204, NULL, (struct view){0});
     } else if (strcmp(path, "/reason") == 0)
-        http_reply_reason(r, 409, "it \"has\" %d", 3);
+        http_reply_reason(r, 409, "it \"has\" %d \xc3\xa9 \xff\xc3", 3);
     else
         echo(r);
 }
@@ -215,7 +215,7 @@ START_TEST(errors_are_json_with_a_reason)
     const char *got = ask(&s, "GET /reason HTTP/1.0\r\n\r\n");
     expect_in(got, " 409 ");
     expect_in(got, "Content-Type: application/json\r\n");
-    expect_in(got, "\r\n\r\n{\"reason\":\"it \\\"has\\\" 3\"}");
+    expect_in(got, "\r\n\r\n{\"reason\":\"it \\\"has\\\" 3 \xc3\xa9 ??\"}");
     site_stop(&s);
 }
 END_TEST
