@@ -348,10 +348,7 @@ static void guard_memory(struct bookie *b)
         };
         memory_guard_listen(&b->memory, &c->ear);
     }
-    memory_guard_start(&b->memory, b->loops->at[0],
-                       &(struct memory_guard_conf){.limit_mb = b->conf->memory_mb,
-                                                   .level = &b->metrics.memory_level,
-                                                   .limit = &b->metrics.memory_limit});
+    memory_guard_start(&b->memory, b->loops->at[0]);
 }
 
 static void leave(void *ctx)
@@ -392,7 +389,9 @@ enum err bookie_start(struct bookie **out, const struct bookie_conf *conf, struc
     b->loops = loops;
     b->disk = disk;
     b->journal_lock = b->ledger_lock = -1;
-    memory_guard_init(&b->memory);
+    memory_guard_init(&b->memory, &(struct memory_guard_conf){.limit_mb = conf->memory_mb,
+                                                              .level = &b->metrics.memory_level,
+                                                              .limit = &b->metrics.memory_limit});
     *out = b;
     const enum err err = start(b);
     if (err)

@@ -76,7 +76,7 @@ static size_t mb(int64_t n)
 
 static size_t a_share(const struct broker *b, int64_t all_mb)
 {
-    return mb(all_mb) / b->loops->n;
+    return memory_guard_quarter(&b->memory, mb(all_mb)) / b->loops->n;
 }
 
 /* Of all that publishes may take, a loop's topics have a quarter with the bookies at a time. */
@@ -186,7 +186,7 @@ static void seat_open(void *ctx)
         .conf = b->conf,
         .instance = b->instance + s->index,
         .publish_budget = publish_budget(b->conf),
-        .delivery_budget = mb(b->conf->reads_mb),
+        .delivery_budget = a_share(b, b->conf->reads_mb * b->loops->n),
     });
     s->sessions = sessions_new(&(struct sessions_env){
         .home = s->loop,
@@ -413,10 +413,7 @@ static enum err start(struct broker *b)
     TRY(check_cluster(b));
     TRY(take_instances(b));
     seats_take(b);
-    memory_guard_start(&b->memory, b->loops->at[0],
-                       &(struct memory_guard_conf){.limit_mb = b->conf->memory_mb,
-                                                   .level = &b->metrics.memory_level,
-                                                   .limit = &b->metrics.memory_limit});
+    memory_guard_start(&b->memory, b->loops->at[0]);
     loop_call(b->loops->at[0], open_doors, b);
     TRY(b->err);
     return join(b);
@@ -432,7 +429,9 @@ enum err broker_start(struct broker **out, const struct broker_conf *conf, struc
     b->loops = loops;
     b->authorizer = authorizer_allow_all();
     b->ownership = ownership_of(b);
-    memory_guard_init(&b->memory);
+    memory_guard_init(&b->memory, &(struct memory_guard_conf){.limit_mb = conf->memory_mb,
+                                                              .level = &b->metrics.memory_level,
+                                                              .limit = &b->metrics.memory_limit});
     sem_init(&b->done, 0, 0);
     enum err err = start(b);
     if (err) {

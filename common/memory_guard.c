@@ -9,7 +9,8 @@
 #include "common/process.h"
 #include "common/slab_pool.h"
 
-enum { LOOK_US = 100 * 1000, GIVE_BACK_EVERY = 10, MIB = 1024 * 1024 };
+enum { LOOK_US = 100 * 1000, NEAR_US = 20 * 1000, NEAR = 60, GIVE_BACK_EVERY = 50 };
+enum { MIB = 1024 * 1024 };
 
 /* ---- the levels ---- */
 
@@ -105,7 +106,7 @@ static void look(struct timer *t)
         change(g, next, used);
     if (next != MEMORY_PLENTY)
         give_back(g);
-    loop_after(g->home, &g->timer, LOOK_US);
+    loop_after(g->home, &g->timer, reaches(used, g->limit, NEAR) ? NEAR_US : LOOK_US);
 }
 
 bool memory_guard_turns_away(struct memory_guard *g, int fd)
@@ -138,22 +139,29 @@ static void end(void *ctx)
     loop_cancel(g->home, &g->timer);
 }
 
-void memory_guard_init(struct memory_guard *g)
+void memory_guard_init(struct memory_guard *g, const struct memory_guard_conf *conf)
 {
-    *g = (struct memory_guard){.timer.run = look};
+    *g = (struct memory_guard){
+        .timer.run = look,
+        .used = conf->used ? conf->used : process_anonymous,
+        .shown = conf->level,
+    };
     list_init(&g->ears);
+    if (conf->limit_mb >= 0)
+        g->limit = conf->limit_mb ? (uint64_t)conf->limit_mb * MIB : memory_limit_find();
+    metric_set(conf->limit, (int64_t)(g->limit < INT64_MAX ? g->limit : INT64_MAX));
 }
 
-void memory_guard_start(struct memory_guard *g, struct loop *home,
-                        const struct memory_guard_conf *conf)
+uint64_t memory_guard_quarter(const struct memory_guard *g, uint64_t bytes)
 {
-    if (conf->limit_mb < 0)
+    return g && g->limit > 0 && g->limit / 4 < bytes ? g->limit / 4 : bytes;
+}
+
+void memory_guard_start(struct memory_guard *g, struct loop *home)
+{
+    if (g->limit == 0)
         return;
     g->home = home;
-    g->limit = conf->limit_mb ? (uint64_t)conf->limit_mb * MIB : memory_limit_find();
-    g->used = conf->used ? conf->used : process_anonymous;
-    g->shown = conf->level;
-    metric_set(conf->limit, (int64_t)(g->limit < INT64_MAX ? g->limit : INT64_MAX));
     log_event(LOG_INFO, "memory.limit_taken", F_U64("limit_mb", g->limit / MIB));
     loop_call(home, begin, g);
 }

@@ -12,7 +12,8 @@
  *
  * Memory:  embedded in what it guards; zeroed it is one that sees no limit, and so is NULL.
  * Threads: memory_guard_level() any; listen, start and stop from one that is no loop's.
- * Limits:  looks every LOOK_US: what comes in between should fit into what is above 94 %.
+ * Limits:  looks ten times a second, from 60 % on fifty times: what comes in between should fit
+ *          into what is above 94 %.
  */
 #ifndef COMMON_MEMORY_GUARD_H
 #define COMMON_MEMORY_GUARD_H
@@ -36,7 +37,7 @@ const char *memory_level_name(enum memory_level level);
 
 struct memory_guard {
     _Atomic int level;
-    uint64_t limit;
+    uint64_t limit;    /* 0: it does not look */
     struct loop *home; /* NULL: not started */
     struct timer timer;
     uint64_t (*used)(void);
@@ -63,10 +64,11 @@ struct memory_guard_conf {
     struct metric *level, *limit;
 };
 
-void memory_guard_init(struct memory_guard *g);
+void memory_guard_init(struct memory_guard *g, const struct memory_guard_conf *conf);
+/* What may be taken of `bytes` when it may be a quarter of all at most. */
+uint64_t memory_guard_quarter(const struct memory_guard *g, uint64_t bytes);
 void memory_guard_listen(struct memory_guard *g, struct memory_ear *e); /* before the start */
-void memory_guard_start(struct memory_guard *g, struct loop *home,
-                        const struct memory_guard_conf *conf);
+void memory_guard_start(struct memory_guard *g, struct loop *home);
 /* Ears hear nothing new; what was posted has run once their loops were called. */
 void memory_guard_stop(struct memory_guard *g);
 

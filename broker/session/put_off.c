@@ -171,10 +171,11 @@ static void look(struct timer *t)
         look_soon(home);
 }
 
-/* Never less than two of the largest messages. */
-static size_t publish_max(const struct broker_conf *conf)
+/* Never less than two of the largest messages, nor more than a quarter of all memory. */
+static size_t publish_max(const struct sessions *home, const struct broker_conf *conf)
 {
-    const size_t wanted = (size_t)conf->publish_buffer_mb * 1024 * 1024;
+    const size_t wanted =
+        memory_guard_quarter(home->env.memory, (size_t)conf->publish_buffer_mb * 1024 * 1024);
     const size_t least =
         2 * ((size_t)conf->max_message_size + FRAME_PADDING + sizeof(struct sending));
 
@@ -183,7 +184,7 @@ static size_t publish_max(const struct broker_conf *conf)
 
 void put_off_init(struct sessions *home, const struct broker_conf *conf)
 {
-    home->publish_max = publish_max(conf);
+    home->publish_max = publish_max(home, conf);
     home->look.run = look;
     list_init(&home->told);
     list_init(&home->returning);

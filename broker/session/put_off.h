@@ -16,12 +16,12 @@
  * name, its access and its epoch meanwhile, for COMES_BACK_US, or until somebody else asks for its
  * name.
  *
- * ROOM: publish_max (maxMessagePublishBufferSizeInMB) is what publishes that are not answered
- * may take of the whole process.  A producer may have as much of it as is left for the others:
- * one alone half, two a third each, n of them 1/(n+1) each.  So the greediest meets its limit
- * first, whoever comes next finds room, and it is never more than publish_max and one message a
- * loop.  One that comes back is let in while half is free.  Nobody has room while the process is
- * out of memory itself (memory_guard.h).
+ * ROOM: publish_max (maxMessagePublishBufferSizeInMB, or a quarter of all memory) is what publishes
+ * that are not answered may take of the whole process.  A producer may have as much of it as is
+ * left for the others: one alone half, two a third each, n of them 1/(n+1) each.  So the greediest
+ * meets its limit first, whoever comes next finds room, and it is never more than publish_max and
+ * one message a loop.  One that comes back is let in while half is free.  Nobody has room while the
+ * process is out of memory itself (memory_guard.h).
  *
  * Threads: the session's loop; what is used is counted by all of them.
  * Limits:  those who are told or return are handles: HANDLES_MAX a connection.

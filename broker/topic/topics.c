@@ -300,14 +300,15 @@ enum { ONE_ENTRY = 1 }; /* bytes: at least one entry is read whatever its size *
 /* How many bytes it may read now; 0: it waits. */
 static size_t allowance(const struct topics *t, struct topics_read *r)
 {
-    const size_t used = t->delivering + t->reading;
+    const enum memory_level level = memory_guard_level(t->env.memory);
+    const size_t used = t->delivering + t->reading, budget = t->env.delivery_budget >> level;
 
-    r->cached_only = memory_guard_level(t->env.memory) >= MEMORY_LOW && r->is_cached(r);
-    if (memory_guard_level(t->env.memory) >= MEMORY_LOW && !r->cached_only)
+    r->cached_only = level >= MEMORY_LOW && r->is_cached(r);
+    if (level >= MEMORY_LOW && !r->cached_only)
         return t->reading == 0 && r->is_idle(r) ? ONE_ENTRY : 0;
-    if (used < t->env.delivery_budget)
+    if (used < budget)
         return r->max_bytes;
-    return used < 2 * t->env.delivery_budget && r->is_idle(r) ? ONE_ENTRY : 0;
+    return used < 2 * budget && r->is_idle(r) ? ONE_ENTRY : 0;
 }
 
 static void go(struct topics *t, struct topics_read *r, size_t bytes)

@@ -16,8 +16,9 @@
  *          subscription with a consumer that has nothing on its way goes on with a single
  *          entry up to twice as many, so that those who read are not held up by those who do
  *          not.  Whatever comes back lets the waiting go on, in turn.
- *          From MEMORY_LOW on only what is in the cache is read; of the rest one entry at a
- *          time, for somebody who has nothing on its way: it is slow, but it ends.
+ *          From MEMORY_LOW on the budget is halved with each level, and only what is in the
+ *          cache is read; of the rest one entry at a time, for somebody who has nothing on its
+ *          way: it is slow, but it ends.
  */
 #ifndef BROKER_TOPIC_TOPICS_H
 #define BROKER_TOPIC_TOPICS_H
