@@ -168,15 +168,15 @@ static void begin(struct place *p, int64_t limit_mb)
 {
     *p = (struct place){0};
     loops_start(&p->loops, "io", 2);
-    memory_guard_init(&p->guard);
+    memory_guard_init(&p->guard, &(struct memory_guard_conf){.limit_mb = limit_mb,
+                                                             .used = pretend,
+                                                             .level = &p->level,
+                                                             .limit = &p->limit});
     for (unsigned i = 0; i < 2; i++) {
         p->listeners[i].ear = (struct memory_ear){.home = p->loops.at[i], .heard = heard};
         memory_guard_listen(&p->guard, &p->listeners[i].ear);
     }
-    memory_guard_start(
-        &p->guard, p->loops.at[0],
-        &(struct memory_guard_conf){
-            .limit_mb = limit_mb, .used = pretend, .level = &p->level, .limit = &p->limit});
+    memory_guard_start(&p->guard, p->loops.at[0]);
 }
 
 static void end(struct place *p)
@@ -226,9 +226,12 @@ START_TEST(it_does_not_look_when_it_may_not)
     begin(&p, -1);
     ck_assert_int_eq(memory_guard_level(&p.guard), MEMORY_PLENTY);
     ck_assert_int_eq(metric_get(&p.limit), 0);
+    ck_assert_uint_eq(memory_guard_quarter(&p.guard, UINT64_MAX), UINT64_MAX);
     end(&p);
     begin(&p, 1); /* the first look is at the start */
     ck_assert_int_eq(memory_guard_level(&p.guard), MEMORY_SHORT);
+    ck_assert_uint_eq(memory_guard_quarter(&p.guard, MIB), MIB / 4);
+    ck_assert_uint_eq(memory_guard_quarter(&p.guard, 1000), 1000);
     end(&p);
 }
 END_TEST
@@ -243,10 +246,12 @@ static bool is_open(int fd)
 START_TEST(connections_are_closed_when_it_is_scarce)
 {
     struct captured *c = mem_new(struct captured);
+    struct metric level_shown, limit_shown;
     struct memory_guard g;
     int pair[2];
 
-    memory_guard_init(&g);
+    memory_guard_init(&g,
+                      &(struct memory_guard_conf){.level = &level_shown, .limit = &limit_shown});
     capture_start(c);
     for (int level = MEMORY_PLENTY; level <= MEMORY_SHORT; level++) {
         ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
