@@ -50,6 +50,8 @@ static void hear(struct task *t)
     struct memory_ear *e = container_of(t, struct memory_ear, task);
 
     atomic_store(&e->posted, false);
+    if (memory_guard_level(e->guard) != MEMORY_PLENTY)
+        slab_pool_trim();
     e->heard(e, memory_guard_level(e->guard));
 }
 
@@ -91,6 +93,7 @@ static void give_back(struct memory_guard *g)
 {
     if (g->looks++ % GIVE_BACK_EVERY)
         return;
+    tell(g);
     slab_pool_trim();
     malloc_trim(0);
 }

@@ -47,7 +47,8 @@ struct memory_guard {
     struct log_limit lines;
 };
 
-/* Hears of every change, on its own loop; of quick ones of the last. */
+/* Hears of every change, on its own loop, of quick ones of the last; and now and then while it is
+ * LOW or worse. */
 struct memory_ear {
     struct loop *home;
     void (*heard)(struct memory_ear *e, enum memory_level level);

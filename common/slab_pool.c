@@ -194,7 +194,10 @@ void slab_pool_give(struct slab *s)
 void slab_pool_trim(void)
 {
     struct stack had[SLAB_CLASSES];
+    struct cache *c = cache_mine();
 
+    for (unsigned class = 0; class < SLAB_CLASSES; class ++)
+        hand_over(c, class, c->of[class].n);
     pthread_mutex_lock(&pool.lock);
     for (unsigned class = 0; class < SLAB_CLASSES; class ++) {
         had[class] = pool.of[class];

@@ -22,6 +22,6 @@
 struct slab *slab_pool_take(size_t size); /* gives; refs is not set */
 void slab_pool_give(struct slab *s);      /* takes */
 size_t slab_pool_in_use(void);            /* bytes */
-void slab_pool_trim(void);                /* the shared pool keeps nothing for now */
+void slab_pool_trim(void);                /* the shared pool and this thread keep nothing for now */
 
 #endif

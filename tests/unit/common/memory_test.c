@@ -208,7 +208,7 @@ START_TEST(every_loop_hears_of_a_change)
     uses(&p, 95 * MIB, MEMORY_SHORT);
     uses(&p, 85 * MIB, MEMORY_SCARCE);
     uses(&p, 10 * MIB, MEMORY_PLENTY);
-    ck_assert_int_eq(atomic_load(&p.listeners[1].times), 4);
+    ck_assert_int_ge(atomic_load(&p.listeners[1].times), 4);
     end(&p);
     const char *text = capture_end(c);
     ck_assert_ptr_nonnull(strstr(text, "memory.limit_taken limit_mb=100"));
