@@ -12,7 +12,8 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 SOURCES = "common proto metadata ledger bookie client broker cli".split()
-NOT_EVENTS = {"pulsar.repl", "pulsar.dedup", "lgm.skip"}  # names of subscriptions and producers
+# Names of subscriptions and producers, and of files of cgroups.
+NOT_EVENTS = {"pulsar.repl", "pulsar.dedup", "lgm.skip", "memory.max", "memory.limit_in_bytes"}
 
 
 def configuration(build):

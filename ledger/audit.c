@@ -361,11 +361,11 @@ static void scrub(struct audit *a)
 static void scrubbed_last(struct meta_call *c, const struct meta_reply *r)
 {
     struct audit *a = container_of(c, struct audit, call);
-    uint64_t now = loop_now(loop_of(a));
     int64_t wall = (int64_t)loop_wall_ms(), last = 0;
 
     if (!came_back(a))
         return;
+    uint64_t now = loop_now(loop_of(a)); /* not before: the client may be gone */
     a->scrub_at = now + a->conf->scrub_us;
     if (!r->err && !time_record_read(slice_view(r->value), &last) && last < wall) {
         uint64_t since = (uint64_t)(wall - last) * 1000;
