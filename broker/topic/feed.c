@@ -132,11 +132,7 @@ static struct topics *topics_for(struct feed *f)
 
 unsigned feed_batch(struct feed *f)
 {
-    const unsigned set = (unsigned)feed_env(f)->conf->dispatch_batch;
-    const size_t fit = f->entry_bytes ? BATCH_BYTES / f->entry_bytes : 0;
-    const unsigned most = fit < BATCH_MAX ? (unsigned)fit : BATCH_MAX;
-
-    return most > set ? most : set;
+    return feed_batch_of((unsigned)feed_env(f)->conf->dispatch_batch, f->entry_bytes);
 }
 
 static void learn(struct feed *f, const struct ml_entry *entries, unsigned n)

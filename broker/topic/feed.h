@@ -41,7 +41,9 @@ struct feed_ops {
     void (*halt)(struct feed *f, bool halted);
     void (*limit)(struct feed *f); /* topic_limit() may say something else; or NULL */
     void (*retry)(struct feed *f);
-    void (*batch)(struct feed *f, unsigned max); /* entries one read asks for, from now on */
+    void (*batch)(
+        struct feed *f,
+        unsigned max); /* entries one read asks for, from now on; NULL: it reads nothing */
     int64_t (*permits)(const struct feed *f, const struct topic_consumer *c);
     void (*explain)(struct feed *f, struct explanation *e);
 };
@@ -94,6 +96,13 @@ void feed_read(struct feed *f, unsigned max_entries);
 /* dispatcherMaxReadBatchSize; of small entries as many more as BATCH_BYTES hold: a delivery goes
  * through two loops, and a hundred small messages a turn would be all that a consumer gets. */
 enum { BATCH_BYTES = 1024 * 1024, BATCH_MAX = 2048 };
+static inline unsigned feed_batch_of(unsigned set, size_t entry_bytes) /* 0: not known */
+{
+    const size_t fit = entry_bytes ? BATCH_BYTES / entry_bytes : 0;
+    const unsigned most = fit < BATCH_MAX ? (unsigned)fit : BATCH_MAX;
+
+    return most > set ? most : set;
+}
 unsigned feed_batch(struct feed *f);
 void feed_read_failed(struct feed *f, enum err err);
 void feed_cancel_read(struct feed *f);
