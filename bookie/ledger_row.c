@@ -4,13 +4,15 @@
 
 #include "bookie/bytes.h"
 
-enum { FORMAT = 1, FENCED = 1, HAS_EXPLICIT_LAC = 2, KNOWN = FENCED | HAS_EXPLICIT_LAC };
+enum { FORMAT = 1 };
+enum { FENCED = 1, HAS_EXPLICIT_LAC = 2, LIMBO = 4, KNOWN = FENCED | HAS_EXPLICIT_LAC | LIMBO };
 
 size_t ledger_row_write(const struct ledger_row *r, uint8_t into[LEDGER_ROW_MAX])
 {
     const bool has_lac = r->explicit_len > 0;
     into[0] = FORMAT;
-    into[1] = (uint8_t)((r->fenced ? FENCED : 0) | (has_lac ? HAS_EXPLICIT_LAC : 0));
+    into[1] = (uint8_t)((r->fenced ? FENCED : 0) | (has_lac ? HAS_EXPLICIT_LAC : 0) |
+                        (r->limbo ? LIMBO : 0));
     memcpy(into + 2, r->key, MASTER_KEY_SIZE);
     put_u64(into + 2 + MASTER_KEY_SIZE, (uint64_t)r->last);
     put_u64(into + 10 + MASTER_KEY_SIZE, (uint64_t)r->lac);
@@ -42,6 +44,7 @@ enum err ledger_row_read(int64_t id, struct view bytes, struct ledger_row *out)
     out->explicit_len = 0;
     out->id = id;
     out->fenced = (bytes.base[1] & FENCED) != 0;
+    out->limbo = (bytes.base[1] & LIMBO) != 0;
     memcpy(out->key, bytes.base + 2, MASTER_KEY_SIZE);
     out->last = (int64_t)get_u64(bytes.base + 2 + MASTER_KEY_SIZE);
     out->lac = (int64_t)get_u64(bytes.base + 10 + MASTER_KEY_SIZE);

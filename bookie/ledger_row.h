@@ -2,7 +2,11 @@
  *
  *   u8 format | u8 flags | 20 bytes master key | i64 last entry | i64 LAC | [explicit LAC]
  *
- * Flags: 1 fenced; 2 an explicit LAC follows, as it was written: u8 length, bytes.
+ * Flags: 1 fenced; 2 an explicit LAC follows, as it was written: u8 length, bytes; 4 limbo.
+ *
+ * Limbo: entries of it, or its fence, may have been lost here.  What is here is told; that
+ * something is not here, and how far the ledger goes, is "unknown" until integrity.h has brought
+ * back what was lost.  Whoever makes a row without knowing all that was acknowledged sets it.
  */
 #ifndef BOOKIE_LEDGER_ROW_H
 #define BOOKIE_LEDGER_ROW_H
@@ -23,6 +27,7 @@ struct ledger_row {
     int64_t id;
     uint8_t key[MASTER_KEY_SIZE];
     bool fenced;
+    bool limbo;
     int64_t last; /* highest entry id stored here; -1: none */
     int64_t lac;  /* highest last-add-confirmed seen; -1: none */
     uint8_t explicit_len;

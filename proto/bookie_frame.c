@@ -30,6 +30,8 @@ enum err bookie_status_to_err(int32_t status)
         return ERR_READ_ONLY;
     case BOOKIE_TOO_MANY:
         return ERR_BUSY;
+    case BOOKIE_UNKNOWN:
+        return ERR_UNKNOWN_STATE;
     default:
         return ERR_IO;
     }

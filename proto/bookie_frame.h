@@ -37,6 +37,7 @@ enum bookie_status {
     BOOKIE_FENCED = 104,
     BOOKIE_READ_ONLY = 105,
     BOOKIE_TOO_MANY = 106,
+    BOOKIE_UNKNOWN = 107, /* limbo; in version 2 it is EIO: its clients know no other */
 };
 enum err bookie_status_to_err(int32_t status); /* unknown ones: ERR_IO */
 

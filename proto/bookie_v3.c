@@ -303,6 +303,8 @@ int32_t bookie_v3_status(int32_t status)
         return BOOKKEEPER__STATUS_CODE__EREADONLY;
     case BOOKIE_TOO_MANY:
         return BOOKKEEPER__STATUS_CODE__ETOOMANYREQUESTS;
+    case BOOKIE_UNKNOWN:
+        return BOOKKEEPER__STATUS_CODE__EUNKNOWNLEDGERSTATE;
     default:
         return BOOKKEEPER__STATUS_CODE__EIO;
     }
