@@ -12,7 +12,7 @@
 #include "common/mem.h"
 
 enum { MAGIC = 0x4c474d45 /* "LGME" */, VERSION = 1, OLDEST_READER = 1 };
-enum { STAGE = 1024 * 1024, HANDLES = 64 };
+enum { STAGE = 1024 * 1024, BLOCK = 4096, HANDLES = 64 };
 
 /* A log that is open for reading. */
 struct handle {
@@ -29,10 +29,11 @@ struct entry_log {
     uint64_t last; /* the highest log id ever seen */
     uint64_t kept; /* logs after this one belong to a flush that is not synced */
 
-    struct disk_file *file; /* being written; NULL: the next append makes one */
-    uint64_t log, end;      /* its id; where the next record goes */
-    bool is_named;          /* its directory was synced */
-    uint8_t *stage;         /* the bytes before `end` that are not written yet */
+    struct disk_file *file;  /* being written; NULL: the next append makes one */
+    uint64_t log, end;       /* its id; where the next record goes */
+    bool is_named;           /* its directory was synced */
+    bool is_buffered;        /* the file system refuses O_DIRECT */
+    uint8_t *memory, *stage; /* stage: memory, aligned; the bytes before `end` not written yet */
     size_t staged;
 
     pthread_mutex_t lock; /* handles, reads */
@@ -61,7 +62,8 @@ enum err entry_log_open(struct entry_log **out, struct disk *disk, const char *d
 {
     struct entry_log *l = mem_new(struct entry_log);
     *l = (struct entry_log){.disk = disk, .dir = dir, .limit = log_limit};
-    l->stage = mem_alloc(STAGE);
+    l->memory = mem_alloc(STAGE + BLOCK);
+    l->stage = l->memory + (BLOCK - (uintptr_t)l->memory % BLOCK);
     pthread_mutex_init(&l->lock, NULL);
     *out = l;
     enum err err = disk->ops->mkdir(disk, dir);
@@ -85,7 +87,7 @@ void entry_log_close(struct entry_log **log)
         if (l->handles[i].file)
             l->disk->ops->close(&l->handles[i].file);
     pthread_mutex_destroy(&l->lock);
-    mem_free(l->stage);
+    mem_free(l->memory);
     mem_free(l);
 }
 
@@ -101,10 +103,24 @@ static enum err write_stage(struct entry_log *l)
     return ERR_OK;
 }
 
+/* Past the page cache: what is written back from there at a sync would hold up the journal's. */
+static enum err open_direct(struct entry_log *l, const char *path)
+{
+    if (!l->is_buffered) {
+        const enum err err = l->disk->ops->open(l->disk, path, DISK_CREATE | DISK_DIRECT, &l->file);
+        if (err != ERR_NOT_ALLOWED)
+            return err;
+        l->is_buffered = true;
+        log_event(LOG_WARN, "entry_log.buffered", F_STR("dir", l->dir),
+                  F_STR("reason", "the file system refuses direct writes"));
+    }
+    return l->disk->ops->open(l->disk, path, DISK_CREATE, &l->file);
+}
+
 static enum err open_new(struct entry_log *l)
 {
     char *path = path_of(l, ++l->last);
-    const enum err err = l->disk->ops->open(l->disk, path, DISK_CREATE, &l->file);
+    const enum err err = open_direct(l, path);
     mem_free(path);
     TRY(err);
     l->log = l->last;
@@ -118,8 +134,18 @@ static enum err open_new(struct entry_log *l)
     return ERR_OK;
 }
 
+/* The next record begins a block, so that what is synced is never written again. */
+static void pad_stage(struct entry_log *l)
+{
+    const size_t pad = (BLOCK - l->staged % BLOCK) % BLOCK;
+    memset(l->stage + l->staged, 0, pad);
+    l->staged += pad;
+    l->end += pad;
+}
+
 static enum err sync_file(struct entry_log *l)
 {
+    pad_stage(l);
     TRY(write_stage(l));
     TRY(l->disk->ops->sync(l->file));
     if (!l->is_named)
@@ -137,22 +163,28 @@ enum err entry_log_sync(struct entry_log *l)
     return ERR_OK;
 }
 
+static enum err stage_bytes(struct entry_log *l, const uint8_t *at, size_t len)
+{
+    while (len > 0) {
+        const size_t room = STAGE - l->staged, some = len < room ? len : room;
+        memcpy(l->stage + l->staged, at, some);
+        l->staged += some;
+        l->end += some;
+        at += some;
+        len -= some;
+        if (l->staged == STAGE)
+            TRY(write_stage(l));
+    }
+    return ERR_OK;
+}
+
 static enum err stage_record(struct entry_log *l, struct view entry)
 {
     uint8_t head[ENTRY_LOG_RECORD];
     put_u32(head + 4, (uint32_t)entry.len);
     put_u32(head, crc32c_more(crc32c(head + 4, 4), entry.base, entry.len));
-    if (l->staged + sizeof head + entry.len > STAGE)
-        TRY(write_stage(l));
-    l->end += sizeof head + entry.len;
-    if (sizeof head + entry.len > STAGE) {
-        struct iovec iov[] = {{head, sizeof head}, {(void *)(uintptr_t)entry.base, entry.len}};
-        return l->disk->ops->write(l->file, l->end - sizeof head - entry.len, iov, 2);
-    }
-    memcpy(l->stage + l->staged, head, sizeof head);
-    memcpy(l->stage + l->staged + sizeof head, entry.base, entry.len);
-    l->staged += sizeof head + entry.len;
-    return ERR_OK;
+    TRY(stage_bytes(l, head, sizeof head));
+    return stage_bytes(l, entry.base, entry.len);
 }
 
 enum err entry_log_append(struct entry_log *l, struct view entry, struct entry_place *at)

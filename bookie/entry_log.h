@@ -3,6 +3,7 @@
  *   0000000000000003.log
  *   header: u32 magic | u16 version, u16 oldest reader | u64 log id | u32 crc | zeros to 64
  *   record: u32 crc of the rest | u32 length | the entry, which begins with ledger and entry id
+ *   after the last record of a flush: zeros to a block of 4096
  *
  *   append* --> sync: the records are durable, and only then may the index name them
  *          \-> abandon: a write failed; nothing of this flush counts, the next goes to a new log
