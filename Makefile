@@ -11,6 +11,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 SEEDS ?= 20000
 ROUNDS ?= 30
+MINUTES ?= 30
 ARGS ?=
 
 PACKAGES = libevent libevent_pthreads libevent_openssl libprotobuf-c rocksdb libzstd liblz4 \
@@ -214,6 +215,10 @@ crash: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@python3 tests/crash.py --build $(BUILD) --rounds $(ROUNDS)
 	@python3 tests/tiers.py --build $(BUILD) --rounds $(ROUNDS) crash
+# A whole cluster under faults of all kinds; root sees the most.  FAULTS="--seed N --only kill cut"
+faults: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@python3 tests/faults.py --build $(BUILD) --minutes $(MINUTES) $(FAULTS)
 # BENCH="--only batched-2 --runs 3": bench/run.py --help
 bench: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/ceiling $(BUILD)/slow_sync.so
@@ -236,7 +241,7 @@ docs: build
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: build run test check unit unit-test sim exhaust mutants interop crash bench fuzz fuzzers run-fuzzers asan \
+.PHONY: build run test check unit unit-test sim exhaust mutants interop crash faults bench fuzz fuzzers run-fuzzers asan \
 	tsan deps deps-test format lint tidy docs clean install
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -31,15 +31,16 @@ from lgm_cluster import ETCD, Cluster  # noqa: E402
 class Load:
     """A verifying producer and consumer on one topic, through all brokers."""
 
-    def __init__(self, cluster, folder, topic="verify-me", rate=5000, more=(), consume=()):
+    def __init__(self, cluster, folder, topic="verify-me", rate=5000, more=(), consume=(), idle=90):
         self.cluster, self.topic = cluster, topic
-        self.log = os.path.join(folder, f"{topic}.log")
-        self.url = "pulsar://" + ",".join(f"127.0.0.1:{b.port}" for b in cluster.brokers)
+        self.log = os.path.join(folder, topic.replace("/", "-") + ".log")
+        self.url = "pulsar://" + ",".join(f"{b.host}:{b.port}" for b in cluster.brokers)
         self.producer = self.spawn("verify", "produce", topic, "--count", "1000000000", "--log",
                                    self.log, "--rate", str(rate), *more)
         lgm.wait_until(lambda: os.path.exists(self.log) and self.lines() > 10, 30,
                        "first acknowledgements")
-        self.consumer = self.spawn("verify", "consume", topic, "--log", self.log, "--idle", "90", *consume)
+        self.consumer = self.spawn("verify", "consume", topic, "--log", self.log, "--idle", str(idle),
+                                   *consume)
         self.is_ordered = not consume
         lgm.wait_until(self.is_consumed, 30, "the consumer is in")
 
@@ -257,8 +258,7 @@ def five_hosts(args, folder):
     """E=3 Qw=3 Qa=2 on five bookies with an address each."""
     c = Cluster(args.build, folder, bookies=5)
     for i, b in enumerate(c.bookies):
-        host = f"127.0.0.{i + 1}"
-        b.conf.update(listenAddress=host, advertisedAddress=host, bookieId=f"{host}:{b.port}")
+        b.live_at(f"127.0.0.{i + 1}")
     return c
 
 

@@ -5,20 +5,16 @@ Five bookies on 127.0.0.1 to .5, E=3 Qw=3 Qa=2.  What the metadata says is check
 themselves: each replica of each entry is read from the bookie that is said to have it.
 """
 import argparse
-import base64
-import collections
-import json
 import os
 import shutil
-import socket
-import struct
 import subprocess
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
 from lgm import SLOW, Cases, Standalone, verdict, wait_until  # noqa: E402
-from lgm_cluster import Cluster, http  # noqa: E402
+from lgm_cluster import Cluster  # noqa: E402
+from lgm_ledgers import lacking, ledgers, marks, named_in, registered  # noqa: E402
 
 BUILD = None
 TOPIC = "persistent://public/default/"
@@ -27,134 +23,12 @@ CONF = {"zkTimeout": 2000, "rwRereplicateBackoffMs": 300, "openLedgerRereplicati
 ROLL = {"managedLedgerMinLedgerRolloverTimeMinutes": 0, "managedLedgerMaxEntriesPerLedger": 400}
 
 
-# ---- metadata -------------------------------------------------------------------------------------
-
-Ledger = collections.namedtuple("Ledger", "id ensemble write state last fragments")
-
-
-def etcd_range(etcd, prefix):
-    """(key, value) of all keys that begin so."""
-    end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-    body = {"key": base64.b64encode(prefix.encode()).decode(),
-            "range_end": base64.b64encode(end.encode()).decode()}
-    status, text = http(etcd.nodes[0].url + "/v3/kv/range", "POST", body)
-    assert status == 200, text
-    return [(base64.b64decode(kv["key"]).decode(), base64.b64decode(kv.get("value", "")))
-            for kv in json.loads(text).get("kvs", [])]
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7f) << shift
-        at, shift = at + 1, shift + 7
-        if not byte & 0x80:
-            return value, at
-
-
-def fields(data):
-    at = 0
-    while at < len(data):
-        tag, at = varint(data, at)
-        if tag & 7 == 0:
-            value, at = varint(data, at)
-            yield tag >> 3, value - (1 << 64) if value >> 63 else value
-        else:
-            assert tag & 7 == 2, tag
-            size, at = varint(data, at)
-            yield tag >> 3, data[at:at + size]
-            at += size
-
-
-def read_ledger(number, value):
-    head = b"BookieMetadataFormatVersion\t3\n"
-    assert value.startswith(head), value
-    size, at = varint(value, len(head))
-    numbers, fragments = {}, []
-    for field, v in fields(value[at:at + size]):
-        if field == 6:
-            members = [m.decode() for f, m in fields(v) if f == 1]
-            fragments.append((next((n for f, n in fields(v) if f == 2), 0), members))
-        else:
-            numbers[field] = v
-    return Ledger(number, numbers[2], numbers[1], numbers[5], numbers.get(4, -1), fragments)
-
-
-def ledgers(cluster):
-    found = []
-    for key, value in etcd_range(cluster.etcd, "/ledgers/"):
-        digits = key[len("/ledgers/"):].replace("/", "").replace("L", "")
-        if digits.isdigit() and "/L" in key:
-            found.append(read_ledger(int(digits), value))
-    return found
-
-
-def marks(cluster):
-    return [key for key, _ in etcd_range(cluster.etcd, "/ledgers/underreplication/ledgers/")]
-
-
-# ---- bookies --------------------------------------------------------------------------------------
-
-class Reader:
-    """Entries as one bookie has them: (length, payload), or None."""
-
-    def __init__(self, bookie):
-        host = bookie.conf["listenAddress"]
-        self.socket = socket.create_connection((host, bookie.port), timeout=20 * SLOW)
-        self.stream = self.socket.makefile("rb")
-
-    def close(self):
-        self.stream.close()
-        self.socket.close()
-
-    def read(self, ledger, entry):
-        self.socket.sendall(struct.pack(">IIqq", 20, 2 << 24 | 2 << 16, ledger, entry))
-        size, = struct.unpack(">I", self.stream.read(4))
-        answer = self.stream.read(size)
-        status, got_ledger, got_entry = struct.unpack(">iqq", answer[4:24])
-        assert (got_ledger, got_entry) == (ledger, entry)
-        if status in (1, 2):
-            return None
-        assert status == 0, f"ledger {ledger} entry {entry}: status {status}"
-        body = answer[24:]
-        return struct.unpack(">q", body[24:32])[0], body[36:]
-
-
-def lacking(cluster, only_closed=True):
-    """What is not as the metadata says: texts; each replica of each entry is read."""
-    by_name = {b.conf["bookieId"]: b for b in cluster.bookies if b.is_running}
-    readers, wrong, checked = {}, [], 0
-    try:
-        for ledger in ledgers(cluster):
-            if ledger.state != 3 and only_closed:
-                continue
-            for i, (first, members) in enumerate(ledger.fragments):
-                assert len(set(members)) == ledger.ensemble, f"{ledger}: one bookie twice"
-                after = ledger.fragments[i + 1][0] if i + 1 < len(ledger.fragments) else ledger.last + 1
-                for name in members:
-                    if name not in by_name:
-                        wrong.append(f"ledger {ledger.id} names {name}")
-                    elif name not in readers:
-                        readers[name] = Reader(by_name[name])
-                for entry in range(first, after):
-                    slots = [(entry + k) % ledger.ensemble for k in range(ledger.write)]
-                    copies = [readers[members[s]].read(ledger.id, entry)
-                              for s in slots if members[s] in readers]
-                    checked += len(copies)
-                    if None in copies or len(set(copies)) != 1:
-                        wrong.append(f"ledger {ledger.id} entry {entry} of {members}")
-    finally:
-        for reader in readers.values():
-            reader.close()
-    return wrong, checked
-
+# ---- what must be there --------------------------------------------------------------------------
 
 def wait_whole(cluster, gone, seconds=90):
     """No mark, no ledger that names one that is gone, and every replica where it should be."""
     def names_none():
-        named = {m for ledger in ledgers(cluster) for _, members in ledger.fragments for m in members}
-        return not named & set(gone) and not marks(cluster)
+        return not named_in(ledgers(cluster)).keys() & set(gone) and not marks(cluster)
     try:
         wait_until(names_none, seconds, f"no ledger names {gone}")
     except AssertionError as e:
@@ -174,13 +48,8 @@ def hosts(folder, bookies=5, conf=None, broker_conf=None):
                              "managedLedgerDefaultWriteQuorum": 3, "managedLedgerDefaultAckQuorum": 2,
                              **(broker_conf or {})})
     for i, b in enumerate(c.bookies):
-        live_at(b, f"127.0.0.{i + 1}")
+        b.live_at(f"127.0.0.{i + 1}")
     return c
-
-
-def live_at(bookie, host):
-    bookie.conf.update({"bookieId": f"{host}:{bookie.port}", "listenAddress": host,
-                        "advertisedAddress": host})
 
 
 def name(bookie):
@@ -213,14 +82,11 @@ def lose(bookie):
 
 
 def wait_forgotten(cluster, names):
-    def registered():
-        return {key.rsplit("/", 1)[1] for key, _ in etcd_range(cluster.etcd, "/ledgers/available/")}
-    wait_until(lambda: not registered() & set(names), 30, "their sessions are over")
+    wait_until(lambda: not registered(cluster) & set(names), 30, "their sessions are over")
 
 
 def most_used(cluster):
-    named = collections.Counter(m for ledger in ledgers(cluster) for _, members in ledger.fragments
-                                for m in members)
+    named = named_in(ledgers(cluster))
     return max((b for b in cluster.bookies if b.is_running), key=lambda b: named[name(b)])
 
 
@@ -344,7 +210,7 @@ def salvage(folder):
             assert f"ledger {ledger.id} is closed at" in done.stdout, done
         assert all(ledger.state == 3 for ledger in ledgers(c))
         for i, bookie in enumerate(c.bookies[:2]):
-            live_at(bookie, f"127.0.0.{i + 7}")
+            bookie.live_at(f"127.0.0.{i + 7}")
             bookie.start()
         skipped = 0
         for ledger in ledgers(c):

@@ -71,6 +71,7 @@ class Process:
         self.folder, self.name = os.path.join(folder, name), name
         os.makedirs(self.folder, exist_ok=True)
         self.process, self.lives = None, 0
+        self.inside = []  # words before its command: what it is to run in
 
     def command(self):
         raise NotImplementedError
@@ -96,7 +97,7 @@ class Process:
         """Starts it and waits for nothing."""
         assert not self.is_running, f"{self.name} is running"
         self.lives += 1
-        words = self.command()
+        words = [*self.inside, *self.command()]
         # A program takes LGM_key for a setting: what the tests say to each other is none.
         env = {k: v for k, v in os.environ.items() if not k.startswith("LGM_TEST_")}
         with open(self.log, "w") as out:
@@ -147,11 +148,11 @@ class Process:
 
 
 class EtcdNode(Process):
-    def __init__(self, folder, name, heartbeat_ms, election_ms, args):
+    def __init__(self, folder, name, host, heartbeat_ms, election_ms, args):
         super().__init__(folder, name)
         self.client, self.peer = stable_port(), stable_port()
-        self.url = f"http://127.0.0.1:{self.client}"
-        self.peer_url = f"http://127.0.0.1:{self.peer}"
+        self.url = f"http://{host}:{self.client}"
+        self.peer_url = f"http://{host}:{self.peer}"
         self.heartbeat_ms, self.election_ms, self.args = heartbeat_ms, election_ms, list(args)
         self.members = ""
 
@@ -172,8 +173,8 @@ class EtcdNode(Process):
 class Etcd:
     """A metadata cluster of 1 or 3 nodes, by Debian's etcd."""
 
-    def __init__(self, folder, nodes=1, heartbeat_ms=50, election_ms=500, args=()):
-        self.nodes = [EtcdNode(folder, f"etcd-{i}", heartbeat_ms * SLOW, election_ms * SLOW, args)
+    def __init__(self, folder, nodes=1, heartbeat_ms=50, election_ms=500, args=(), host="127.0.0.1"):
+        self.nodes = [EtcdNode(folder, f"etcd-{i}", host, heartbeat_ms * SLOW, election_ms * SLOW, args)
                       for i in range(nodes)]
         for node in self.nodes:
             node.members = ",".join(f"{n.name}={n.peer_url}" for n in self.nodes)
@@ -221,7 +222,7 @@ class Lgm(Process):
         super().__init__(folder, name)
         self.program_path = os.path.join(os.path.abspath(build), self.program)
         self.conf_file = os.path.join(self.folder, self.program + ".conf")
-        self.web_port = stable_port()
+        self.host, self.web_port = "127.0.0.1", stable_port()
         self.conf, self.args = dict(conf), []
 
     def write_conf(self):
@@ -233,7 +234,7 @@ class Lgm(Process):
         return [self.program_path, "--conf", self.conf_file, *self.args]
 
     def http(self, path, method="GET", body=None, timeout=5):
-        return http(f"http://127.0.0.1:{self.web_port}{path}", method, body, timeout)
+        return http(f"http://{self.host}:{self.web_port}{path}", method, body, timeout)
 
     def is_ready(self):
         return self.http(self.ready_path, timeout=1)[0] == 200
@@ -263,6 +264,12 @@ class Bookie(Lgm):
             "ledgerDirectories": os.path.join(data, "ledgers"), "journalMaxSizeMB": 16,
             "metadataServiceUri": "metadata-store:" + metadata_url, **conf}
 
+    def live_at(self, host):
+        """Before it starts."""
+        self.host = host
+        self.conf.update(bookieId=f"{host}:{self.port}", listenAddress=host, advertisedAddress=host,
+                         httpServerHost=host)
+
 
 class Broker(Lgm):
     program, ready_path = "lgm-broker", "/admin/v2/brokers/ready"
@@ -276,15 +283,20 @@ class Broker(Lgm):
             "bindAddress": "127.0.0.1", "advertisedAddress": "127.0.0.1",
             "metadataStoreUrl": metadata_url, **conf}
 
+    def live_at(self, host):
+        """Before it starts."""
+        self.host, self.url = host, f"pulsar://{host}:{self.port}"
+        self.conf.update(bindAddress=host, advertisedAddress=host)
+
 
 class Cluster:
     """etcd, bookies and brokers, initialized and started; E=3 Qw=3 Qa=2 when there are 3 bookies."""
 
     def __init__(self, build, folder, bookies=3, brokers=1, etcd_nodes=1, bookie_conf=None,
-                 broker_conf=None):
+                 broker_conf=None, etcd_host="127.0.0.1"):
         self.build, self.folder, self.name = os.path.abspath(build), folder, "c1"
         self.lgm = os.path.join(self.build, "lgm")
-        self.etcd = Etcd(folder, etcd_nodes)
+        self.etcd = Etcd(folder, etcd_nodes, host=etcd_host)
         self.bookies = [Bookie(build, folder, f"bookie-{i}", self.etcd.url, **(bookie_conf or {}))
                         for i in range(bookies)]
         quorum = {"managedLedgerDefaultEnsembleSize": min(bookies, 3),
@@ -304,7 +316,7 @@ class Cluster:
     def init(self):
         words = [self.lgm, "init", "--cluster", self.name, "--metadata", self.etcd.url]
         if self.brokers:
-            words += ["--web-service-url", f"http://127.0.0.1:{self.brokers[0].web_port}",
+            words += ["--web-service-url", f"http://{self.brokers[0].host}:{self.brokers[0].web_port}",
                       "--broker-service-url", self.brokers[0].url]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60 * SLOW)
         assert done.returncode == 0, f"{words}: {done.stdout}\n{done.stderr}"
