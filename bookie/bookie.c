@@ -8,6 +8,7 @@
 #include "bookie/cookie.h"
 #include "bookie/disk_watch.h"
 #include "bookie/handlers.h"
+#include "bookie/integrity.h"
 #include "bookie/registration.h"
 #include "bookie/repair.h"
 #include "common/flight.h"
@@ -45,6 +46,10 @@ struct bookie {
     struct disk_watch *watch;
     struct registration *registration;
     struct repair_daemon *repair;
+    const char *dirs[2]; /* journal and ledgers, or the one that is both */
+    unsigned dirs_n;
+    struct integrity_state integrity_state;
+    struct integrity *integrity;          /* NULL: nothing was lost */
     bool has_space, has_reserve, by_hand; /* loops->at[0]'s */
 };
 
@@ -119,12 +124,15 @@ static enum err make_dirs(struct bookie *b)
 {
     const char *journal = b->conf->journal_directories, *ledgers = b->conf->ledger_directories;
     TRY(make_dir(b, ledgers, &b->ledger_dir, &b->ledger_lock));
+    b->dirs[b->dirs_n++] = b->ledger_dir;
     b->index_dir = mem_format("%s/index", b->ledger_dir);
     if (strcmp(journal, ledgers) == 0) {
         b->journal_dir = mem_string(b->ledger_dir);
         return ERR_OK;
     }
-    return make_dir(b, journal, &b->journal_dir, &b->journal_lock);
+    TRY(make_dir(b, journal, &b->journal_dir, &b->journal_lock));
+    b->dirs[b->dirs_n++] = b->journal_dir;
+    return ERR_OK;
 }
 
 /* Who cannot be asked may be asked again: that is for the one who starts us. */
@@ -139,7 +147,6 @@ static enum err check_identity(struct bookie *b)
 {
     struct slice instance = {0};
     int64_t version;
-    const char *dirs[] = {b->ledger_dir, b->journal_dir};
     enum err err = meta_get_wait(b->meta, PATH_INSTANCE_ID, &instance, &version);
     if (err == ERR_NOT_FOUND) {
         char *run =
@@ -156,8 +163,9 @@ static enum err check_identity(struct bookie *b)
         .journal_dirs = b->conf->journal_directories,
         .ledger_dirs = b->conf->ledger_directories,
         .instance_id = id,
-        .dirs = dirs,
-        .n = strcmp(dirs[0], dirs[1]) == 0 ? 1 : 2,
+        .dirs = b->dirs,
+        .n = b->dirs_n,
+        .may_lose = b->conf->integrity && b->conf->stamp_missing,
     };
     err = cookie_check(&conf, b->disk, b->meta);
     slice_drop(&instance);
@@ -209,6 +217,7 @@ static enum err open_storage(struct bookie *b)
                     .queue_bytes = (uint64_t)c->journal_memory_mb * MIB,
                     .record_max = (uint32_t)c->frame_max,
                     .direct = c->journal_direct,
+                    .may_lack = b->integrity_state.need == INTEGRITY_SCAN,
                     .slow_us = (uint64_t)c->slow_sync_ms * 1000,
                     .loops = b->loops,
                     .group_done = group_done,
@@ -351,6 +360,20 @@ static void guard_memory(struct bookie *b)
     memory_guard_start(&b->memory, b->loops->at[0]);
 }
 
+static struct integrity_conf integrity_conf(struct bookie *b)
+{
+    return (struct integrity_conf){
+        .settings = b->conf,
+        .bookie_id = b->id,
+        .meta = b->meta,
+        .loops = b->loops,
+        .metrics = &b->metrics,
+        .disk = b->disk,
+        .dirs = b->dirs,
+        .n = b->dirs_n,
+    };
+}
+
 static void leave(void *ctx)
 {
     bookie_set_read_only(ctx, true);
@@ -363,7 +386,11 @@ static enum err start(struct bookie *b)
     name_it(b);
     TRY(make_dirs(b));
     TRY(check_identity(b));
+    struct integrity_conf integrity = integrity_conf(b);
+    TRY(integrity_find(&integrity, &b->integrity_state));
     TRY(open_storage(b));
+    integrity.storage = b->storage;
+    TRY(integrity_scan(&integrity, &b->integrity_state));
     open_handlers(b);
     TRY(storage_serve(b->storage));
     guard_memory(b);
@@ -374,6 +401,7 @@ static enum err start(struct bookie *b)
     TRY(registration_open(&b->registration, b->meta, b->loops->at[0], b->id, &record, b->by_hand));
     watch_disk(b);
     b->repair = repair_daemon_open(b->conf, b->id, b->meta, b->loops, leave, b);
+    b->integrity = integrity_open(&integrity, &b->integrity_state);
     log_event(LOG_INFO, "bookie.started", F_STR("bookie", b->id), F_STR("host", b->host),
               F_U64("port", bookie_port(b)), F_STR("journal", b->journal_dir),
               F_STR("ledgers", b->ledger_dir));
@@ -407,6 +435,7 @@ void bookie_stop(struct bookie **bookie)
     if (!b)
         return;
     memory_guard_stop(&b->memory);
+    integrity_close(&b->integrity);
     repair_daemon_close(&b->repair);
     disk_watch_close(&b->watch);
     registration_close(&b->registration);

@@ -4,20 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bookie/integrity_file.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/rng.h"
 #include "metadata/paths.h"
 #include "metadata/records.h"
 
-enum { DIRS_MAX = 8, COOKIE_MAX = 65536 };
+enum { DIRS_MAX = 8, COOKIE_MAX = 65536, INCARNATION = 33 /* with the NUL */ };
 
 /* What is in one directory. */
 struct local {
     char *path; /* of VERSION */
     bool has_cookie;
     struct cookie_record cookie;
-    bool is_empty; /* but for the cookie */
+    bool is_empty; /* but for the cookie and the state of integrity */
 };
 
 struct check {
@@ -28,6 +29,7 @@ struct check {
     struct local at[DIRS_MAX];
     bool is_registered;
     struct cookie_record registered;
+    int64_t version; /* of the registered one */
 };
 
 static enum err refuse(const char *where, const char *what, const char *expected, const char *found)
@@ -64,7 +66,8 @@ static enum err compare(const char *where, const struct cookie_record *expected,
 static void note_name(void *ctx, const char *name)
 {
     struct local *l = ctx;
-    if (strncmp(name, "VERSION", strlen("VERSION")) != 0)
+    if (strncmp(name, "VERSION", strlen("VERSION")) != 0 &&
+        strncmp(name, INTEGRITY_FILE, strlen(INTEGRITY_FILE)) != 0)
         l->is_empty = false;
 }
 
@@ -95,9 +98,8 @@ static enum err look_into(struct check *c, unsigned i)
 static enum err look_into_metadata(struct check *c)
 {
     struct slice value = {0};
-    int64_t version;
     TRY(path_cookie(c->conf->bookie_id, c->key));
-    enum err err = meta_get_wait(c->meta, c->key, &value, &version);
+    enum err err = meta_get_wait(c->meta, c->key, &value, &c->version);
     if (err == ERR_NOT_FOUND)
         return ERR_OK;
     TRY(err);
@@ -120,42 +122,101 @@ static struct cookie_record configured(const struct cookie_conf *conf, char *inc
     };
 }
 
-static enum err all_must_match(const struct check *c)
+static void new_incarnation(char into[INCARNATION])
 {
-    const struct cookie_record mine = configured(c->conf, c->registered.incarnation);
-    TRY(compare(c->key, &mine, &c->registered));
-    for (unsigned i = 0; i < c->conf->n; i++) {
-        const struct local *l = &c->at[i];
-        if (!l->has_cookie)
-            return refuse(c->conf->dirs[i], "its cookie is gone: wiped, or another device", "", "");
-        TRY(compare(c->conf->dirs[i], &c->registered, &l->cookie));
-    }
+    uint8_t random[(INCARNATION - 1) / 2];
+    rng_bytes(random, sizeof random);
+    for (unsigned i = 0; i < sizeof random; i++)
+        snprintf(into + (size_t)2 * i, 3, "%02x", random[i]);
+}
+
+/* Durable before the first stamp: whatever a crash leaves, the next start looks for ledgers that
+ * may have lost something here. */
+static enum err say_lost(const struct check *c)
+{
+    for (unsigned i = 0; i < c->conf->n; i++)
+        TRY(integrity_raise(c->disk, c->conf->dirs[i], INTEGRITY_SCAN));
     return ERR_OK;
 }
 
+static enum err stamp_dirs(const struct check *c, struct view text, bool all)
+{
+    for (unsigned i = 0; i < c->conf->n; i++)
+        if (all || !c->at[i].has_cookie)
+            TRY(disk_store(c->disk, c->at[i].path, text.base, text.len));
+    return ERR_OK;
+}
+
+/* ---- a bookie that has lost something -------------------------------------------------------- */
+
+static enum err may_be_lost(const struct check *c, unsigned i, bool *lost)
+{
+    const struct local *l = &c->at[i];
+    const char *dir = c->conf->dirs[i];
+    if (!l->has_cookie && (!c->conf->may_lose || !l->is_empty))
+        return refuse(dir, "its cookie is gone: wiped, or another device", "", "");
+    if (l->has_cookie &&
+        (!c->conf->may_lose || same(c->registered.incarnation, l->cookie.incarnation)))
+        return compare(dir, &c->registered, &l->cookie);
+    struct cookie_record earlier = c->registered;
+    if (l->has_cookie)
+        earlier.incarnation = l->cookie.incarnation;
+    if (l->has_cookie)
+        TRY(compare(dir, &earlier, &l->cookie));
+    log_event(
+        LOG_WARN, "bookie.directory_lost", F_STR("dir", dir),
+        F_STR("found", l->has_cookie ? "an earlier incarnation" : "no cookie, and it is empty"));
+    *lost = true;
+    return ERR_OK;
+}
+
+/* In the metadata first: a directory that was not stamped then is an earlier one's, and lost. */
+static enum err renew(const struct check *c)
+{
+    char fresh[INCARNATION];
+    new_incarnation(fresh);
+    const struct cookie_record mine = configured(c->conf, fresh);
+    TRY(say_lost(c));
+    struct slice text = cookie_record_write(&mine);
+    enum err err = meta_put_wait(c->meta, c->key, slice_share(text), c->version);
+    if (!err)
+        err = stamp_dirs(c, slice_view(text), true);
+    slice_drop(&text);
+    TRY(err);
+    log_event(LOG_WARN, "bookie.cookie_renewed", F_STR("bookie", c->conf->bookie_id),
+              F_STR("incarnation", fresh), F_STR("before", c->registered.incarnation));
+    return ERR_OK;
+}
+
+static enum err all_must_match(const struct check *c)
+{
+    const struct cookie_record mine = configured(c->conf, c->registered.incarnation);
+    bool lost = false;
+    TRY(compare(c->key, &mine, &c->registered));
+    for (unsigned i = 0; i < c->conf->n; i++)
+        TRY(may_be_lost(c, i, &lost));
+    return lost ? renew(c) : ERR_OK;
+}
+
+/* ---- a new one ------------------------------------------------------------------------------- */
+
 static enum err stamp(const struct check *c, const struct cookie_record *mine)
 {
+    TRY(say_lost(c));
     struct slice text = cookie_record_write(mine);
-    enum err err = ERR_OK;
-    for (unsigned i = 0; i < c->conf->n && !err; i++)
-        if (!c->at[i].has_cookie)
-            err = disk_store(c->disk, c->at[i].path, text.base, text.len);
+    const enum err err = stamp_dirs(c, slice_view(text), false);
     if (err)
         slice_drop(&text);
-    else
-        err = meta_put_wait(c->meta, c->key, text, META_ABSENT);
-    return err;
+    TRY(err);
+    return meta_put_wait(c->meta, c->key, text, META_ABSENT);
 }
 
 /* An earlier first start may have stamped some directories: its incarnation goes on. */
 static enum err first_start(const struct check *c)
 {
-    uint8_t random[16];
-    char fresh[2 * sizeof random + 1];
+    char fresh[INCARNATION];
     struct cookie_record mine = configured(c->conf, fresh);
-    rng_bytes(random, sizeof random);
-    for (unsigned i = 0; i < sizeof random; i++)
-        snprintf(fresh + (size_t)2 * i, 3, "%02x", random[i]);
+    new_incarnation(fresh);
     for (unsigned i = 0; i < c->conf->n; i++)
         if (c->at[i].has_cookie)
             mine.incarnation = c->at[i].cookie.incarnation;

@@ -6,9 +6,14 @@
  *
  *   metadata   directories            then
  *   present    all equal              start
- *   present    one without or other   refuse
+ *   present    one without or other   refuse; if may_lose and it is empty, or holds an earlier
+ *                                     incarnation of this bookie: a new incarnation everywhere
  *   absent     all empty              first start (or one that was cut short): stamp, register
  *   absent     one not empty          refuse: this bookie was decommissioned
+ *
+ * Before anything is stamped, every directory says that something may have been lost
+ * (integrity_file.h, SCAN): also at a first start, since ledgers of an earlier bookie of this name
+ * may still be about.
  *
  * Every refusal is the event "bookie.cookie_refused" with the directory and what differs.
  *
@@ -16,6 +21,8 @@
  */
 #ifndef BOOKIE_COOKIE_H
 #define BOOKIE_COOKIE_H
+
+#include <stdbool.h>
 
 #include "common/disk.h"
 #include "common/err.h"
@@ -28,6 +35,7 @@ struct cookie_conf {
     const char *instance_id;
     const char *const *dirs; /* the `current` directories, which exist */
     unsigned n;
+    bool may_lose; /* dataIntegrityChecking and dataIntegrityStampMissingCookies */
 };
 
 /* ERR_NOT_ALLOWED: refused. */

@@ -179,6 +179,39 @@ enum err entry_index_row(struct entry_index *ix, int64_t ledger, struct ledger_r
     return err;
 }
 
+static enum err visit_row(rocksdb_iterator_t *it,
+                          enum err (*each)(void *ctx, const struct ledger_row *row), void *ctx)
+{
+    struct ledger_row row;
+    size_t len, value_len;
+    const char *key = rocksdb_iter_key(it, &len);
+    if (len != ROW_KEY || key[0] != 'l')
+        return ERR_NOT_FOUND;
+    const char *value = rocksdb_iter_value(it, &value_len);
+    const int64_t id = (int64_t)get_u64((const uint8_t *)key + 1);
+    TRY(ledger_row_read(id, view_of(value, value_len), &row));
+    return each(ctx, &row);
+}
+
+enum err entry_index_rows(struct entry_index *ix, int64_t after,
+                          enum err (*each)(void *ctx, const struct ledger_row *row), void *ctx)
+{
+    uint8_t key[ROW_KEY];
+    char *why = NULL;
+    enum err err = ERR_OK;
+    rocksdb_iterator_t *it = rocksdb_create_iterator(ix->db, ix->read);
+    row_key(key, after + 1);
+    rocksdb_iter_seek(it, (const char *)key, sizeof key);
+    for (; !err && rocksdb_iter_valid(it); rocksdb_iter_next(it))
+        err = visit_row(it, each, ctx);
+    if (err == ERR_NOT_FOUND) /* behind the last row */
+        err = ERR_OK;
+    rocksdb_iter_get_error(it, &why);
+    rocksdb_iter_destroy(it);
+    const enum err read = failed("iterate", why);
+    return err ? err : read;
+}
+
 /* Blocks are visited in the order of their keys, which is that of their ids. */
 enum err entry_index_each(struct entry_index *ix, int64_t ledger,
                           enum err (*each)(void *ctx, int64_t entry), void *ctx)

@@ -29,6 +29,11 @@ MUST_CHECK enum err entry_index_find(struct entry_index *ix, int64_t ledger, int
 MUST_CHECK enum err entry_index_row(struct entry_index *ix, int64_t ledger,
                                     struct ledger_row *out); /* ERR_NO_LEDGER */
 
+/* Rows of ledgers with a higher id, in order; stops at the first error of each(), and gives it. */
+MUST_CHECK enum err entry_index_rows(struct entry_index *ix, int64_t after,
+                                     enum err (*each)(void *ctx, const struct ledger_row *row),
+                                     void *ctx);
+
 /* Every entry of a ledger that is here, in order; stops at the first error of each(). */
 MUST_CHECK enum err entry_index_each(struct entry_index *ix, int64_t ledger,
                                      enum err (*each)(void *ctx, int64_t entry), void *ctx);

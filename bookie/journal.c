@@ -328,7 +328,14 @@ enum err journal_open(struct journal **out, const struct journal_conf *conf, str
 
 enum err journal_replay(struct journal *j, journal_record_fn *each, void *ctx)
 {
-    return journal_scan(&j->files, j->from, j->conf.record_max, each, ctx, &j->sequence);
+    struct journal_mark from = j->from;
+    const bool is_here = journal_files_have(&j->files, from.file);
+    if (j->conf.may_lack && !is_here) /* what there is goes on with whatever number it has */
+        from.sequence = JOURNAL_ANY;
+    TRY(journal_scan(&j->files, from, j->conf.record_max, each, ctx, &j->sequence));
+    if (j->sequence < j->from.sequence)
+        j->sequence = j->from.sequence;
+    return ERR_OK;
 }
 
 enum err journal_start(struct journal *j)

@@ -43,8 +43,9 @@ struct journal_conf {
     uint64_t queue_bytes;
     uint32_t record_max; /* longest payload */
     bool direct;
-    uint64_t slow_us;    /* a write and its sync that take longer are logged; 0: none are */
-    struct loops *loops; /* the homes of writes */
+    bool may_lack;    /* a directory was lost: the mark, or files from it on, need not be there */
+    uint64_t slow_us; /* a write and its sync that take longer are logged; 0: none are */
+    struct loops *loops;                              /* the homes of writes */
     void (*group_done)(void *ctx, struct loop *home); /* after the done()s of a group; or NULL */
     void (*failed)(void *ctx, enum err why);          /* on the journal thread, once */
     void *ctx;

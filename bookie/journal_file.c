@@ -60,6 +60,14 @@ void journal_files_close(struct journal_files *f)
     pthread_mutex_destroy(&f->lock);
 }
 
+bool journal_files_have(const struct journal_files *f, uint64_t id)
+{
+    for (unsigned i = 0; i < f->n; i++)
+        if (f->ids[i] == id)
+            return true;
+    return false;
+}
+
 static void forget(struct journal_files *f, unsigned at)
 {
     memmove(&f->ids[at], &f->ids[at + 1], (f->n - at - 1) * sizeof f->ids[0]);

@@ -45,6 +45,7 @@ MUST_CHECK enum err journal_files_open(struct journal_files *f, struct disk *dis
 void journal_files_close(struct journal_files *f);
 char *journal_file_path(const struct journal_files *f, uint64_t id); /* gives */
 /* A file with the next id, its header durable: a free one, or a new one. */
+bool journal_files_have(const struct journal_files *f, uint64_t id);
 MUST_CHECK enum err journal_file_next(struct journal_files *f, struct journal_file *out);
 /* Makes it exist up to `upto` (and some way further), so that a write there needs no space. */
 MUST_CHECK enum err journal_file_fill(struct journal_file *j, uint64_t upto, uint64_t limit);

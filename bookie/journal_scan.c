@@ -147,10 +147,10 @@ static enum err scan_records(const struct journal_files *files, struct scan *s, 
         enum err err = record_at(s, at, &r);
         if (err && err != ERR_END)
             return err;
-        if (!err && r.sequence == *next) {
+        if (!err && (r.sequence == *next || *next == JOURNAL_ANY)) {
             TRY(each(ctx, r.kind, r.payload));
             end = at += journal_record_size(r.payload.len);
-            ++*next;
+            *next = r.sequence + 1;
         } else if (at % JOURNAL_BLOCK) {
             at = journal_blocks(at); /* what may follow in this block is padding */
         } else {
@@ -193,10 +193,7 @@ static enum err scan_file(const struct journal_files *files, struct scan *s, uin
 
 static enum err check_marked_file(const struct journal_files *files, struct journal_mark from)
 {
-    for (unsigned i = 0; i < files->n; i++)
-        if (files->ids[i] == from.file)
-            return ERR_OK;
-    if (from.file == 0)
+    if (from.file == 0 || journal_files_have(files, from.file))
         return ERR_OK;
     log_event(LOG_ERROR, "journal.missing", F_STR("dir", files->dir), F_U64("file", from.file));
     return ERR_CHECKSUM;
@@ -206,7 +203,8 @@ enum err journal_scan(const struct journal_files *files, struct journal_mark fro
                       uint32_t record_max, journal_record_fn *each, void *ctx, uint64_t *next)
 {
     *next = from.sequence;
-    TRY(check_marked_file(files, from));
+    if (from.sequence != JOURNAL_ANY)
+        TRY(check_marked_file(files, from));
     for (unsigned i = 0; i < files->n; i++) {
         if (files->ids[i] < from.file)
             continue;

@@ -13,7 +13,10 @@
 #include "bookie/journal.h"
 #include "bookie/journal_file.h"
 
-/* *next is the sequence after the last valid record. */
+/* As from.sequence: records begin with whatever number the first has, in whatever file. */
+enum { JOURNAL_ANY = 0 };
+
+/* *next is the sequence after the last valid record; from.sequence when there is none. */
 MUST_CHECK enum err journal_scan(const struct journal_files *files, struct journal_mark from,
                                  uint32_t record_max, journal_record_fn *each, void *ctx,
                                  uint64_t *next);

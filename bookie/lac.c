@@ -54,6 +54,8 @@ void poll_begin(struct request *r)
     enum err err = ledgers_find(&request_shard(r)->ledgers, r->head.ledger, &r->ledger);
     if (!err && v3->wants_next && r->head.entry != -1)
         err = ERR_MALFORMED;
+    if (!err && r->ledger->row.limbo)
+        err = ERR_UNKNOWN_STATE;
     if (err) {
         request_finish(r, err);
         return;
@@ -209,6 +211,8 @@ void list_begin(struct request *r)
     struct station *st = r->at;
     struct ledger *l;
     enum err err = ledgers_find(&request_shard(r)->ledgers, r->head.ledger, &l);
+    if (!err && l->row.limbo) /* a list denies what is not in it */
+        err = ERR_UNKNOWN_STATE;
     if (!err && st->listings_n >= st->handlers->conf.pending_reads)
         err = ERR_BUSY;
     if (err) {

@@ -135,6 +135,8 @@ void lookup_in(struct request *r)
     const int64_t entry = wanted(r);
     if (r->head.entry < -1)
         request_finish(r, ERR_MALFORMED);
+    else if (r->head.entry == -1 && r->ledger->row.limbo) /* there may have been later ones */
+        request_finish(r, ERR_UNKNOWN_STATE);
     else if (entry < 0 || entry > r->ledger->row.last)
         request_finish(r, ERR_NO_ENTRY);
     else if (!answer_from_memory(r))

@@ -161,9 +161,18 @@ static void go_home(struct request *r)
     loop_post(r->from->loop, &r->task);
 }
 
+/* Of a ledger in limbo nothing is denied: what it lacks may have been acknowledged here. */
+static int32_t status_of(const struct request *r, enum err err)
+{
+    const bool denies = err == ERR_NO_ENTRY || err == ERR_NO_LEDGER;
+    if (denies && r->ledger && r->ledger->row.limbo)
+        err = ERR_UNKNOWN_STATE;
+    return err == ERR_UNKNOWN_STATE && r->v3 ? BOOKIE_UNKNOWN : err_to_bookie(err);
+}
+
 void request_finish(struct request *r, enum err err)
 {
-    r->status = err_to_bookie(err);
+    r->status = status_of(r, err);
     if (r->v3)
         v3_finishing(r);
     go_home(r);

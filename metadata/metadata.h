@@ -145,6 +145,10 @@ MUST_CHECK enum err meta_get_wait(struct metadata *m, const char *key, struct sl
                                   int64_t *version);
 MUST_CHECK enum err meta_put_wait(struct metadata *m, const char *key, struct slice value,
                                   int64_t expected);
+/* Every item under prefix, page by page; each() in the caller's stack, and not after it failed. */
+MUST_CHECK enum err meta_each_wait(struct metadata *m, const char *prefix,
+                                   enum err (*each)(void *ctx, const struct meta_item *item),
+                                   void *ctx);
 
 MUST_CHECK enum err meta_memory_open(struct metadata **out);
 /* ERR_EXISTS when another process has it open; each answer is durable before it is given. */

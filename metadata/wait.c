@@ -4,6 +4,8 @@
 
 #include "common/mem.h"
 
+enum { PAGE = 500 };
+
 static void done(struct meta_call *c, const struct meta_reply *r)
 {
     struct meta_wait *w = container_of(c, struct meta_wait, call);
@@ -51,4 +53,49 @@ enum err meta_put_wait(struct metadata *m, const char *key, struct slice value, 
     meta_wait_begin(&w);
     meta_put(m, key, value, expected, &w.call);
     return meta_wait_end(&w);
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+struct pages {
+    struct meta_wait wait;
+    enum err (*each)(void *ctx, const struct meta_item *item);
+    void *ctx;
+    enum err err;
+    char *after; /* the last key seen; NULL: none */
+    bool more;
+};
+
+static void take_page(struct meta_wait *w, const struct meta_reply *r)
+{
+    struct pages *p = container_of(w, struct pages, wait);
+
+    p->more = !r->err && r->more && r->count > 0;
+    for (size_t i = 0; !r->err && !p->err && i < r->count; i++)
+        p->err = p->each(p->ctx, &r->items[i]);
+    if (!p->more)
+        return;
+    mem_free(p->after);
+    p->after = mem_string(r->items[r->count - 1].key);
+}
+
+static enum err ask_page(struct pages *p, struct metadata *m, const char *prefix)
+{
+    meta_wait_begin(&p->wait);
+    p->wait.look = take_page;
+    meta_range(m, prefix, p->after, PAGE, false, &p->wait.call);
+    TRY(meta_wait_end(&p->wait));
+    return p->err;
+}
+
+enum err meta_each_wait(struct metadata *m, const char *prefix,
+                        enum err (*each)(void *ctx, const struct meta_item *item), void *ctx)
+{
+    struct pages p = {.each = each, .ctx = ctx, .more = true};
+    enum err err = ERR_OK;
+
+    while (!err && p.more)
+        err = ask_page(&p, m, prefix);
+    mem_free(p.after);
+    return err;
 }

@@ -54,7 +54,7 @@ void place_drop(struct place **p)
     *p = NULL;
 }
 
-enum err place_start(struct place *p)
+void place_prepare(struct place *p)
 {
     const struct cluster_urls urls = {0};
     char *dir = mem_format("%s/metadata", p->dir);
@@ -62,6 +62,16 @@ enum err place_start(struct place *p)
     mem_free(dir);
     ck_assert_int_eq(cluster_init(p->meta, "test", &urls), ERR_OK);
     loops_start(&p->loops, "io", 2);
+}
+
+enum err place_start(struct place *p)
+{
+    place_prepare(p);
+    return place_open(p);
+}
+
+enum err place_open(struct place *p)
+{
     const enum err err = bookie_start(&p->bookie, &p->conf, p->meta, &p->loops, p->disk);
     if (err)
         place_stop(p);
