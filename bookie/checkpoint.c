@@ -170,6 +170,8 @@ static enum err flush(struct checkpoint *c)
     for (size_t i = 0; i < c->rows_n; i++)
         entry_index_put_row(s->index, &c->rows[i]);
     const enum err committed = c->items_n + c->rows_n > 0 ? entry_index_commit(s->index) : ERR_OK;
+    if (!committed)
+        entry_log_settle(s->log);
     step_ends(c, STEP_INDEX);
     return committed;
 }

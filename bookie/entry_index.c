@@ -1,49 +1,21 @@
 #include "bookie/entry_index.h"
 
-#include <rocksdb/c.h>
 #include <string.h>
 
 #include "bookie/bytes.h"
+#include "bookie/entry_index_inside.h"
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { BLOCK_KEY = 17, ROW_KEY = 9, VERSION = 1, OLDEST_READER = 1 };
+enum { VERSION = 1, OLDEST_READER = 1 };
 
-struct entry_index {
-    rocksdb_t *db;
-    rocksdb_options_t *options;
-    rocksdb_block_based_table_options_t *table;
-    rocksdb_cache_t *cache;
-    rocksdb_readoptions_t *read;
-    rocksdb_writeoptions_t *write;
-    rocksdb_writebatch_t *batch;
-    /* The block that a batch is adding to. */
-    bool is_open;
-    int64_t ledger;
-    uint64_t number;
-    struct index_block block;
-};
-
-static enum err failed(const char *what, char *why)
+enum err entry_index_failed(const char *what, char *why)
 {
     if (!why)
         return ERR_OK;
     log_event(LOG_ERROR, "entry_index.failed", F_STR("call", what), F_STR("reason", why));
     rocksdb_free(why);
     return ERR_IO;
-}
-
-static void block_key(uint8_t key[BLOCK_KEY], int64_t ledger, uint64_t number)
-{
-    key[0] = 'e';
-    put_u64(key + 1, (uint64_t)ledger);
-    put_u64(key + 9, number);
-}
-
-static void row_key(uint8_t key[ROW_KEY], int64_t ledger)
-{
-    key[0] = 'l';
-    put_u64(key + 1, (uint64_t)ledger);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -66,7 +38,18 @@ static void make_options(struct entry_index *ix)
     ix->read = rocksdb_readoptions_create();
     ix->write = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(ix->write, 1);
+    ix->quick = rocksdb_writeoptions_create();
     ix->batch = rocksdb_writebatch_create();
+}
+
+/* Who holds it may take it again: then it is in the middle of a batch. */
+static void make_lock(struct entry_index *ix)
+{
+    pthread_mutexattr_t checked;
+    pthread_mutexattr_init(&checked);
+    pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&ix->lock, &checked);
+    pthread_mutexattr_destroy(&checked);
 }
 
 /* *value is RocksDB's and must be freed; NULL when there is none. */
@@ -75,7 +58,7 @@ static enum err get(struct entry_index *ix, const uint8_t *key, size_t len, char
 {
     char *why = NULL;
     *value = rocksdb_get(ix->db, ix->read, (const char *)key, len, value_len, &why);
-    return failed("get", why);
+    return entry_index_failed("get", why);
 }
 
 static enum err check_version(struct entry_index *ix)
@@ -87,7 +70,7 @@ static enum err check_version(struct entry_index *ix)
     if (!value) {
         put_u32(bytes, VERSION << 16 | OLDEST_READER);
         rocksdb_put(ix->db, ix->write, "v", 1, (const char *)bytes, sizeof bytes, &why);
-        return failed("put", why);
+        return entry_index_failed("put", why);
     }
     const bool fine = len == 4 && (get_u32((uint8_t *)value) & 0xffff) <= VERSION;
     rocksdb_free(value);
@@ -100,8 +83,9 @@ enum err entry_index_open(struct entry_index **out, const char *dir)
     char *why = NULL;
     *out = ix;
     make_options(ix);
+    make_lock(ix);
     ix->db = rocksdb_open(ix->options, dir, &why);
-    enum err err = failed("open", why);
+    enum err err = entry_index_failed("open", why);
     if (!err)
         err = check_version(ix);
     if (err) {
@@ -120,7 +104,9 @@ void entry_index_close(struct entry_index **index)
     if (ix->db)
         rocksdb_close(ix->db);
     rocksdb_writebatch_destroy(ix->batch);
+    pthread_mutex_destroy(&ix->lock);
     rocksdb_writeoptions_destroy(ix->write);
+    rocksdb_writeoptions_destroy(ix->quick);
     rocksdb_readoptions_destroy(ix->read);
     rocksdb_options_destroy(ix->options);
     rocksdb_block_based_options_destroy(ix->table);
@@ -141,7 +127,7 @@ enum err entry_index_block(struct entry_index *ix, int64_t ledger, uint64_t bloc
     uint8_t key[BLOCK_KEY];
     char *value;
     size_t len;
-    block_key(key, ledger, block);
+    entry_index_block_key(key, ledger, block);
     TRY(get(ix, key, sizeof key, &value, &len));
     if (!value)
         return ERR_NO_ENTRY;
@@ -170,7 +156,7 @@ enum err entry_index_row(struct entry_index *ix, int64_t ledger, struct ledger_r
     uint8_t key[ROW_KEY];
     char *value;
     size_t len;
-    row_key(key, ledger);
+    entry_index_row_key(key, ledger);
     TRY(get(ix, key, sizeof key, &value, &len));
     if (!value)
         return ERR_NO_LEDGER;
@@ -200,7 +186,7 @@ enum err entry_index_rows(struct entry_index *ix, int64_t after,
     char *why = NULL;
     enum err err = ERR_OK;
     rocksdb_iterator_t *it = rocksdb_create_iterator(ix->db, ix->read);
-    row_key(key, after + 1);
+    entry_index_row_key(key, after + 1);
     rocksdb_iter_seek(it, (const char *)key, sizeof key);
     for (; !err && rocksdb_iter_valid(it); rocksdb_iter_next(it))
         err = visit_row(it, each, ctx);
@@ -208,50 +194,49 @@ enum err entry_index_rows(struct entry_index *ix, int64_t after,
         err = ERR_OK;
     rocksdb_iter_get_error(it, &why);
     rocksdb_iter_destroy(it);
-    const enum err read = failed("iterate", why);
+    const enum err read = entry_index_failed("iterate", why);
     return err ? err : read;
 }
 
-/* Blocks are visited in the order of their keys, which is that of their ids. */
+struct each_entry {
+    enum err (*fn)(void *ctx, int64_t entry);
+    void *ctx;
+};
+
+static enum err each_of_block(void *ctx, uint64_t number, const struct index_block *b)
+{
+    const struct each_entry *e = ctx;
+    for (unsigned i = 0; i < INDEX_BLOCK; i++)
+        if (index_block_has(b, i))
+            TRY(e->fn(e->ctx, (int64_t)(number * INDEX_BLOCK + i)));
+    return ERR_OK;
+}
+
 enum err entry_index_each(struct entry_index *ix, int64_t ledger,
                           enum err (*each)(void *ctx, int64_t entry), void *ctx)
 {
-    uint8_t key[BLOCK_KEY];
-    struct index_block b;
-    char *why = NULL;
-    enum err err = ERR_OK;
-    rocksdb_iterator_t *it = rocksdb_create_iterator(ix->db, ix->read);
-    block_key(key, ledger, 0);
-    rocksdb_iter_seek(it, (const char *)key, sizeof key);
-    for (; !err && rocksdb_iter_valid(it); rocksdb_iter_next(it)) {
-        size_t len, value_len;
-        const char *at = rocksdb_iter_key(it, &len);
-        if (len != BLOCK_KEY || memcmp(at, key, 9) != 0)
-            break;
-        const int64_t base = (int64_t)(get_u64((const uint8_t *)at + 9) * INDEX_BLOCK);
-        const char *value = rocksdb_iter_value(it, &value_len);
-        err = index_block_read(view_of(value, value_len), &b);
-        for (unsigned i = 0; !err && i < INDEX_BLOCK; i++)
-            if (index_block_has(&b, i))
-                err = each(ctx, base + (int64_t)i);
-    }
-    rocksdb_iter_get_error(it, &why);
-    rocksdb_iter_destroy(it);
-    const enum err read = failed("iterate", why);
-    return err ? err : read;
+    struct each_entry e = {each, ctx};
+    return entry_index_blocks(ix, ledger, each_of_block, &e);
 }
 
 /* ---- a batch -------------------------------------------------------------------------------- */
+
+static void begin(struct entry_index *ix)
+{
+    pthread_mutex_lock(&ix->lock); /* or it is held: EDEADLK */
+}
 
 static void close_block(struct entry_index *ix)
 {
     uint8_t key[BLOCK_KEY], bytes[INDEX_BLOCK_BYTES_MAX];
     if (!ix->is_open)
         return;
-    block_key(key, ix->ledger, ix->number);
+    ix->is_open = false;
+    if (!ix->is_changed)
+        return;
+    entry_index_block_key(key, ix->ledger, ix->number);
     const size_t len = index_block_write(&ix->block, bytes);
     rocksdb_writebatch_put(ix->batch, (const char *)key, sizeof key, (const char *)bytes, len);
-    ix->is_open = false;
 }
 
 static enum err open_block(struct entry_index *ix, int64_t ledger, uint64_t number)
@@ -263,6 +248,7 @@ static enum err open_block(struct entry_index *ix, int64_t ledger, uint64_t numb
     else
         TRY(err);
     ix->is_open = true;
+    ix->is_changed = false;
     ix->ledger = ledger;
     ix->number = number;
     return ERR_OK;
@@ -272,16 +258,36 @@ enum err entry_index_put(struct entry_index *ix, int64_t ledger, int64_t entry,
                          const struct entry_place *at)
 {
     const uint64_t number = (uint64_t)entry / INDEX_BLOCK;
+    begin(ix);
     if (!ix->is_open || ix->ledger != ledger || ix->number != number)
         TRY(open_block(ix, ledger, number));
     index_block_set(&ix->block, (unsigned)((uint64_t)entry % INDEX_BLOCK), *at);
+    ix->is_changed = true;
+    return ERR_OK;
+}
+
+enum err entry_index_move(struct entry_index *ix, int64_t ledger, int64_t entry,
+                          const struct entry_place *from, const struct entry_place *to, bool *moved)
+{
+    const uint64_t number = (uint64_t)entry / INDEX_BLOCK;
+    const unsigned i = (unsigned)((uint64_t)entry % INDEX_BLOCK);
+    begin(ix);
+    if (!ix->is_open || ix->ledger != ledger || ix->number != number)
+        TRY(open_block(ix, ledger, number));
+    const struct entry_place *is = &ix->block.at[i];
+    *moved = index_block_has(&ix->block, i) && is->log == from->log && is->offset == from->offset;
+    if (!*moved)
+        return ERR_OK;
+    index_block_set(&ix->block, i, *to);
+    ix->is_changed = true;
     return ERR_OK;
 }
 
 void entry_index_put_row(struct entry_index *ix, const struct ledger_row *row)
 {
     uint8_t key[ROW_KEY], bytes[LEDGER_ROW_MAX];
-    row_key(key, row->id);
+    begin(ix);
+    entry_index_row_key(key, row->id);
     const size_t len = ledger_row_write(row, bytes);
     rocksdb_writebatch_put(ix->batch, (const char *)key, sizeof key, (const char *)bytes, len);
 }
@@ -289,14 +295,18 @@ void entry_index_put_row(struct entry_index *ix, const struct ledger_row *row)
 enum err entry_index_commit(struct entry_index *ix)
 {
     char *why = NULL;
+    begin(ix);
     close_block(ix);
     rocksdb_write(ix->db, ix->write, ix->batch, &why);
     rocksdb_writebatch_clear(ix->batch);
-    return failed("write", why);
+    pthread_mutex_unlock(&ix->lock);
+    return entry_index_failed("write", why);
 }
 
 void entry_index_discard(struct entry_index *ix)
 {
+    begin(ix);
     ix->is_open = false;
     rocksdb_writebatch_clear(ix->batch);
+    pthread_mutex_unlock(&ix->lock);
 }

@@ -1,59 +1,55 @@
 #include "bookie/entry_log.h"
 
-#include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bookie/bytes.h"
+#include "bookie/log_seal.h"
+#include "bookie/log_writer.h"
 #include "common/crc32c.h"
 #include "common/log.h"
 #include "common/mem.h"
 
 enum { MAGIC = 0x4c474d45 /* "LGME" */, VERSION = 1, OLDEST_READER = 1 };
-enum { STAGE = 1024 * 1024, BLOCK = 4096, HANDLES = 64 };
+enum { HANDLES = 64 };
 
 /* A log that is open for reading. */
 struct handle {
     struct disk_file *file;
     uint64_t log;
     unsigned users;
-    uint64_t used; /* when, in reads */
+    bool is_doomed; /* the log was removed: closed by its last user */
+    uint64_t used;  /* when, in reads */
 };
 
 struct entry_log {
     struct disk *disk;
     const char *dir;
-    uint64_t limit;
-    uint64_t last; /* the highest log id ever seen */
-    uint64_t kept; /* logs after this one belong to a flush that is not synced */
-
-    struct disk_file *file;  /* being written; NULL: the next append makes one */
-    uint64_t log, end;       /* its id; where the next record goes */
-    bool is_named;           /* its directory was synced */
-    bool is_buffered;        /* the file system refuses O_DIRECT */
-    uint8_t *memory, *stage; /* stage: memory, aligned; the bytes before `end` not written yet */
-    size_t staged;
+    _Atomic uint64_t last; /* the highest log id ever seen */
+    struct log_writer flush, compactor;
 
     pthread_mutex_t lock; /* handles, reads */
     struct handle handles[HANDLES];
     uint64_t reads;
 };
 
-static char *path_of(const struct entry_log *l, uint64_t log)
+static bool id_of(const char *name, uint64_t *log)
 {
-    return mem_format("%s/%016" PRIx64 ".log", l->dir, log);
+    char *end;
+    if (strlen(name) != 20 || strcmp(name + 16, ".log") != 0)
+        return false;
+    *log = strtoull(name, &end, 16);
+    return end == name + 16;
 }
 
 static void note_log(void *ctx, const char *name)
 {
     struct entry_log *l = ctx;
-    char *end;
-    if (strlen(name) != 20 || strcmp(name + 16, ".log") != 0)
-        return;
-    const uint64_t log = strtoull(name, &end, 16);
-    if (end == name + 16 && log > l->last)
+    uint64_t log;
+    if (id_of(name, &log) && log > l->last)
         l->last = log;
 }
 
@@ -61,15 +57,15 @@ enum err entry_log_open(struct entry_log **out, struct disk *disk, const char *d
                         uint64_t log_limit)
 {
     struct entry_log *l = mem_new(struct entry_log);
-    *l = (struct entry_log){.disk = disk, .dir = dir, .limit = log_limit};
-    l->memory = mem_alloc(STAGE + BLOCK);
-    l->stage = l->memory + (BLOCK - (uintptr_t)l->memory % BLOCK);
+    l->disk = disk;
+    l->dir = dir;
     pthread_mutex_init(&l->lock, NULL);
+    log_writer_init(&l->flush, disk, dir, log_limit, &l->last);
+    log_writer_init(&l->compactor, disk, dir, log_limit, &l->last);
     *out = l;
     enum err err = disk->ops->mkdir(disk, dir);
     if (!err)
         err = disk->ops->list(disk, dir, note_log, l);
-    l->kept = l->last;
     if (err)
         entry_log_close(out);
     return err;
@@ -81,137 +77,49 @@ void entry_log_close(struct entry_log **log)
     *log = NULL;
     if (!l)
         return;
-    if (l->file)
-        l->disk->ops->close(&l->file);
+    log_writer_end(&l->flush, true);
+    log_writer_end(&l->compactor, true);
     for (unsigned i = 0; i < HANDLES; i++)
         if (l->handles[i].file)
             l->disk->ops->close(&l->handles[i].file);
     pthread_mutex_destroy(&l->lock);
-    mem_free(l->memory);
     mem_free(l);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static enum err write_stage(struct entry_log *l)
+void entry_log_header(uint8_t into[ENTRY_LOG_HEADER], uint64_t log)
 {
-    if (l->staged == 0)
-        return ERR_OK;
-    struct iovec iov = {l->stage, l->staged};
-    TRY(l->disk->ops->write(l->file, l->end - l->staged, &iov, 1));
-    l->staged = 0;
-    return ERR_OK;
-}
-
-/* Past the page cache: what is written back from there at a sync would hold up the journal's. */
-static enum err open_direct(struct entry_log *l, const char *path)
-{
-    if (!l->is_buffered) {
-        const enum err err = l->disk->ops->open(l->disk, path, DISK_CREATE | DISK_DIRECT, &l->file);
-        if (err != ERR_NOT_ALLOWED)
-            return err;
-        l->is_buffered = true;
-        log_event(LOG_WARN, "entry_log.buffered", F_STR("dir", l->dir),
-                  F_STR("reason", "the file system refuses direct writes"));
-    }
-    return l->disk->ops->open(l->disk, path, DISK_CREATE, &l->file);
-}
-
-static enum err open_new(struct entry_log *l)
-{
-    char *path = path_of(l, ++l->last);
-    const enum err err = open_direct(l, path);
-    mem_free(path);
-    TRY(err);
-    l->log = l->last;
-    l->is_named = false;
-    memset(l->stage, 0, ENTRY_LOG_HEADER);
-    put_u32(l->stage, MAGIC);
-    put_u32(l->stage + 4, VERSION << 16 | OLDEST_READER);
-    put_u64(l->stage + 8, l->log);
-    put_u32(l->stage + 16, crc32c(l->stage, 16));
-    l->staged = l->end = ENTRY_LOG_HEADER;
-    return ERR_OK;
-}
-
-/* The next record begins a block, so that what is synced is never written again. */
-static void pad_stage(struct entry_log *l)
-{
-    const size_t pad = (BLOCK - l->staged % BLOCK) % BLOCK;
-    memset(l->stage + l->staged, 0, pad);
-    l->staged += pad;
-    l->end += pad;
-}
-
-static enum err sync_file(struct entry_log *l)
-{
-    pad_stage(l);
-    TRY(write_stage(l));
-    TRY(l->disk->ops->sync(l->file));
-    if (!l->is_named)
-        TRY(l->disk->ops->sync_dir(l->disk, l->dir));
-    l->is_named = true;
-    return ERR_OK;
-}
-
-enum err entry_log_sync(struct entry_log *l)
-{
-    if (!l->file)
-        return ERR_OK;
-    TRY(sync_file(l));
-    l->kept = l->last;
-    return ERR_OK;
-}
-
-static enum err stage_bytes(struct entry_log *l, const uint8_t *at, size_t len)
-{
-    while (len > 0) {
-        const size_t room = STAGE - l->staged, some = len < room ? len : room;
-        memcpy(l->stage + l->staged, at, some);
-        l->staged += some;
-        l->end += some;
-        at += some;
-        len -= some;
-        if (l->staged == STAGE)
-            TRY(write_stage(l));
-    }
-    return ERR_OK;
-}
-
-static enum err stage_record(struct entry_log *l, struct view entry)
-{
-    uint8_t head[ENTRY_LOG_RECORD];
-    put_u32(head + 4, (uint32_t)entry.len);
-    put_u32(head, crc32c_more(crc32c(head + 4, 4), entry.base, entry.len));
-    TRY(stage_bytes(l, head, sizeof head));
-    return stage_bytes(l, entry.base, entry.len);
+    memset(into, 0, ENTRY_LOG_HEADER);
+    put_u32(into, MAGIC);
+    put_u32(into + 4, VERSION << 16 | OLDEST_READER);
+    put_u64(into + 8, log);
+    put_u32(into + 16, crc32c(into, 16));
 }
 
 enum err entry_log_append(struct entry_log *l, struct view entry, struct entry_place *at)
 {
-    if (l->file && l->end + ENTRY_LOG_RECORD + entry.len > l->limit) {
-        TRY(sync_file(l));
-        l->disk->ops->close(&l->file);
-    }
-    if (!l->file)
-        TRY(open_new(l));
-    *at = (struct entry_place){l->log, l->end, (uint32_t)entry.len};
-    return stage_record(l, entry);
+    return log_writer_append(&l->flush, entry, at);
+}
+
+enum err entry_log_sync(struct entry_log *l)
+{
+    return log_writer_sync(&l->flush);
+}
+
+void entry_log_settle(struct entry_log *l)
+{
+    log_writer_settle(&l->flush);
 }
 
 void entry_log_abandon(struct entry_log *l)
 {
-    l->staged = 0;
-    if (l->file)
-        l->disk->ops->close(&l->file);
-    for (uint64_t log = l->kept + 1; log <= l->last; log++) {
-        char *path = path_of(l, log);
-        const enum err err = l->disk->ops->remove(l->disk, path);
-        if (err && err != ERR_NOT_FOUND)
-            log_event(LOG_WARN, "entry_log.left", F_STR("path", path));
-        mem_free(path);
-    }
-    l->kept = l->last;
+    log_writer_abandon(&l->flush);
+}
+
+struct log_writer *entry_log_compactor(struct entry_log *l)
+{
+    return &l->compactor;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -221,7 +129,7 @@ static struct handle *find_handle(struct entry_log *l, uint64_t log)
 {
     struct handle *oldest = NULL;
     for (struct handle *h = l->handles; h < l->handles + HANDLES; h++) {
-        if (h->file && h->log == log)
+        if (h->file && h->log == log && !h->is_doomed)
             return h;
         if (h->users == 0 && (!oldest || h->used < oldest->used))
             oldest = h;
@@ -245,17 +153,18 @@ static enum err open_handle(struct entry_log *l, struct handle *h, uint64_t log)
 {
     if (h->file)
         l->disk->ops->close(&h->file);
-    char *path = path_of(l, log);
+    char *path = entry_log_path(l->dir, log);
     enum err err = l->disk->ops->open(l->disk, path, DISK_READ, &h->file);
     if (!err)
         err = check_header(l, h->file, log);
     if (err && h->file)
         l->disk->ops->close(&h->file);
-    if (err)
+    if (err && err != ERR_NOT_FOUND)
         log_event(LOG_ERROR, "entry_log.unreadable", F_STR("path", path), F_ERR(err));
     mem_free(path);
     h->log = log;
-    return err == ERR_NOT_FOUND ? ERR_CHECKSUM : err;
+    h->is_doomed = false;
+    return err;
 }
 
 static enum err take_handle(struct entry_log *l, uint64_t log, struct handle **out)
@@ -279,7 +188,8 @@ static enum err take_handle(struct entry_log *l, uint64_t log, struct handle **o
 static void give_handle(struct entry_log *l, struct handle *h)
 {
     pthread_mutex_lock(&l->lock);
-    h->users--;
+    if (--h->users == 0 && h->is_doomed)
+        l->disk->ops->close(&h->file);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -315,4 +225,129 @@ enum err entry_log_check(struct view record, uint32_t length, int64_t ledger, in
     if (get_u64(out->base) != (uint64_t)ledger || get_u64(out->base + 8) != (uint64_t)entry)
         return ERR_CHECKSUM;
     return ERR_OK;
+}
+
+/* ---- what there is, and taking it back ------------------------------------------------------ */
+
+struct closed {
+    struct entry_log *l;
+    struct log_ids *out;
+};
+
+static void note_closed(void *ctx, const char *name)
+{
+    struct closed *c = ctx;
+    struct log_ids *ids = c->out;
+    uint64_t log;
+    if (!id_of(name, &log))
+        return;
+    if (ids->n == ids->room) {
+        ids->room = ids->room ? ids->room * 2 : 64;
+        ids->at = mem_resize(ids->at, ids->room * sizeof ids->at[0]);
+    }
+    ids->at[ids->n++] = log;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* What a writer has begun after `last` was read is not in question. */
+enum err entry_log_closed(struct entry_log *l, struct log_ids *out)
+{
+    struct closed c = {.l = l, .out = out};
+    const uint64_t last = atomic_load(&l->last);
+    size_t kept = 0;
+    *out = (struct log_ids){0};
+    const enum err err = l->disk->ops->list(l->disk, l->dir, note_closed, &c);
+    for (size_t i = 0; i < out->n; i++)
+        if (out->at[i] <= last && !log_writer_is_at(&l->flush, out->at[i]) &&
+            !log_writer_is_at(&l->compactor, out->at[i]))
+            out->at[kept++] = out->at[i];
+    out->n = kept;
+    if (kept > 0)
+        qsort(out->at, kept, sizeof out->at[0], by_id);
+    if (err)
+        log_ids_end(out);
+    return err;
+}
+
+void log_ids_end(struct log_ids *ids)
+{
+    mem_free(ids->at);
+    *ids = (struct log_ids){0};
+}
+
+static enum err open_log(struct entry_log *l, uint64_t log, unsigned how, struct disk_file **out)
+{
+    char *path = entry_log_path(l->dir, log);
+    const enum err err = l->disk->ops->open(l->disk, path, how, out);
+    mem_free(path);
+    return err;
+}
+
+enum err entry_log_size(struct entry_log *l, uint64_t log, uint64_t *bytes)
+{
+    struct disk_file *f;
+    TRY(open_log(l, log, DISK_READ, &f));
+    const enum err err = l->disk->ops->size(f, bytes);
+    l->disk->ops->close(&f);
+    return err;
+}
+
+enum err entry_log_usage(struct entry_log *l, uint64_t log, struct log_usage *out)
+{
+    struct disk_file *f;
+    struct log_seal seal = {0};
+    TRY(open_log(l, log, DISK_READ, &f));
+    const enum err err = log_seal_read(f, log, &seal);
+    l->disk->ops->close(&f);
+    *out = seal.usage;
+    return err;
+}
+
+enum err entry_log_seal(struct entry_log *l, uint64_t log, struct log_usage *usage)
+{
+    struct disk_file *f;
+    struct log_seal seal = {.log = log, .usage = *usage};
+    TRY(open_log(l, log, DISK_WRITE, &f));
+    enum err err = l->disk->ops->size(f, &seal.offset);
+    if (!err) {
+        struct slice bytes = log_seal_write(&seal);
+        struct iovec iov = {(void *)(uintptr_t)bytes.base, bytes.len};
+        err = l->disk->ops->write(f, seal.offset, &iov, 1);
+        slice_drop(&bytes);
+    }
+    if (!err)
+        err = l->disk->ops->sync(f);
+    l->disk->ops->close(&f);
+    *usage = seal.usage;
+    return err;
+}
+
+static void forget_handle(struct entry_log *l, uint64_t log)
+{
+    pthread_mutex_lock(&l->lock);
+    for (struct handle *h = l->handles; h < l->handles + HANDLES; h++) {
+        if (!h->file || h->log != log)
+            continue;
+        if (h->users == 0)
+            l->disk->ops->close(&h->file);
+        else
+            h->is_doomed = true;
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+enum err entry_log_remove(struct entry_log *l, uint64_t log)
+{
+    char *path = entry_log_path(l->dir, log);
+    const enum err err = l->disk->ops->remove(l->disk, path);
+    mem_free(path);
+    if (err && err != ERR_NOT_FOUND)
+        return err;
+    forget_handle(l, log);
+    return l->disk->ops->sync_dir(l->disk, l->dir);
 }

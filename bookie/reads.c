@@ -45,24 +45,49 @@ static void find_more(struct read_window *w, const struct index_block *b, unsign
     }
 }
 
+static bool is_same(const struct entry_place *a, const struct entry_place *b)
+{
+    return a->log == b->log && a->offset == b->offset;
+}
+
+static enum err damaged(const struct read_job *job, const struct entry_place *at)
+{
+    log_event(LOG_ERROR, "entry_log.corrupted", F_U64("log", at->log), F_U64("offset", at->offset),
+              F_I64("ledger", job->ledger), F_I64("entry", job->entry));
+    return ERR_CHECKSUM;
+}
+
+/* A log that is gone was compacted after the index was asked: ask again.  The same answer twice is
+ * no move but damage. */
+static enum err find_and_read(struct reads *r, const struct read_job *job, struct index_block *b,
+                              struct read_window *w)
+{
+    const unsigned i = (unsigned)((uint64_t)job->entry % INDEX_BLOCK);
+    struct entry_place was = {0};
+    for (;;) {
+        TRY(entry_index_block(r->index, job->ledger, (uint64_t)job->entry / INDEX_BLOCK, b));
+        if (!index_block_has(b, i))
+            return ERR_NO_ENTRY;
+        const struct entry_place *p = &b->at[i];
+        const enum err err = entry_log_read(r->log, p, r->ahead, &w->slab, &w->bytes);
+        if (err != ERR_NOT_FOUND)
+            return err;
+        if (is_same(&was, p))
+            return damaged(job, p);
+        was = *p;
+    }
+}
+
 static enum err read_window(struct reads *r, struct read_job *job, struct read_window *w)
 {
     struct index_block b;
     struct view entry;
     const unsigned i = (unsigned)((uint64_t)job->entry % INDEX_BLOCK);
-    TRY(entry_index_block(r->index, job->ledger, (uint64_t)job->entry / INDEX_BLOCK, &b));
-    if (!index_block_has(&b, i))
-        return ERR_NO_ENTRY;
+    TRY(find_and_read(r, job, &b, w));
     const struct entry_place *p = &b.at[i];
-    TRY(entry_log_read(r->log, p, r->ahead, &w->slab, &w->bytes));
     const struct view record = view_of(slab_bytes(w->slab), w->bytes);
-    const enum err err = entry_log_check(record, p->length, job->ledger, job->entry, &entry);
-    if (err) {
-        log_event(LOG_ERROR, "entry_log.corrupted", F_U64("log", p->log),
-                  F_U64("offset", p->offset), F_I64("ledger", job->ledger),
-                  F_I64("entry", job->entry));
-        return err;
-    }
+    if (entry_log_check(record, p->length, job->ledger, job->entry, &entry))
+        return damaged(job, p);
     w->found[w->n++] = (struct read_found){job->entry, ENTRY_LOG_RECORD, p->length};
     find_more(w, &b, i, job);
     return ERR_OK;
