@@ -165,8 +165,7 @@ enum err entry_index_noted(struct entry_index *ix, enum entry_index_kind kind, u
     char *why = NULL;
     size_t found;
     note_key(key, kind, id);
-    char *value =
-        rocksdb_get(ix->db, ix->read, (const char *)key, sizeof key, &found, &why);
+    char *value = rocksdb_get(ix->db, ix->read, (const char *)key, sizeof key, &found, &why);
     TRY(entry_index_failed("get", why));
     if (!value)
         return ERR_NOT_FOUND;
