@@ -30,6 +30,8 @@ static enum err take(struct text_reader *r, struct text_field *f, struct cookie_
         return text_string(f, &c->journal_dirs);
     if (text_is(f, "ledgerDirs"))
         return text_string(f, &c->ledger_dirs);
+    if (text_is(f, "indexDirs"))
+        return text_string(f, &c->index_dirs);
     if (text_is(f, "instanceId"))
         return text_string(f, &c->instance_id);
     return f->kind == TEXT_OPEN ? text_skip(r) : ERR_OK;
@@ -84,6 +86,8 @@ struct slice cookie_record_write(const struct cookie_record *r)
     text_write_string(&text, &len, "ledgerDirs", r->ledger_dirs);
     if (r->instance_id)
         text_write_string(&text, &len, "instanceId", r->instance_id);
+    if (r->index_dirs)
+        text_write_string(&text, &len, "indexDirs", r->index_dirs);
     if (r->incarnation) {
         char *line = mem_format("%.*s%s%s\n", (int)len, text, incarnation_line, r->incarnation);
         mem_free(text);
@@ -102,5 +106,6 @@ void cookie_record_drop(struct cookie_record *r)
     mem_free(r->ledger_dirs);
     mem_free(r->instance_id);
     mem_free(r->incarnation);
+    mem_free(r->index_dirs);
     *r = (struct cookie_record){0};
 }

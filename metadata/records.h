@@ -71,6 +71,7 @@ struct slice lock_record_write(const char *bookie_id); /* LockDataFormat as text
  * way that BookKeeper's text parser ignores: a trailing comment line "# incarnation: <hex>". */
 struct cookie_record {
     char *bookie_id, *journal_dirs, *ledger_dirs, *instance_id, *incarnation;
+    char *index_dirs; /* NULL: none are named */
 };
 MUST_CHECK enum err cookie_record_read(struct view value, struct cookie_record *out); /* gives */
 struct slice cookie_record_write(const struct cookie_record *r);

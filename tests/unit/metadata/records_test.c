@@ -203,7 +203,7 @@ START_TEST(cookies_come_back)
 {
     char id[] = "h:3181", journal[] = "/j \"1\",/j\\2", dirs[] = "2\t/l1\t/l\xc3\xa9",
          instance[] = "3f2b", incarnation[] = "00ff";
-    struct cookie_record r = {id, journal, dirs, instance, incarnation}, back;
+    struct cookie_record r = {id, journal, dirs, instance, incarnation, dirs}, back;
     struct slice s = cookie_record_write(&r);
 
     ck_assert_int_eq(cookie_record_read(slice_view(s), &back), ERR_OK);
@@ -212,6 +212,7 @@ START_TEST(cookies_come_back)
     ck_assert_str_eq(back.ledger_dirs, dirs);
     ck_assert_str_eq(back.instance_id, instance);
     ck_assert_str_eq(back.incarnation, incarnation);
+    ck_assert_str_eq(back.index_dirs, dirs);
     cookie_record_drop(&back);
     slice_drop(&s);
 }
@@ -220,7 +221,7 @@ END_TEST
 START_TEST(cookie_text_is_bookkeepers)
 {
     char id[] = "h:3181", journal[] = "/j", dirs[] = "1\t/l", instance[] = "i";
-    struct cookie_record r = {id, journal, dirs, instance, NULL};
+    struct cookie_record r = {id, journal, dirs, instance, NULL, NULL};
     static const char expected[] = "5\nbookieHost: \"h:3181\"\njournalDir: \"/j\"\n"
                                    "ledgerDirs: \"1\\t/l\"\ninstanceId: \"i\"\n";
     struct slice s = cookie_record_write(&r);
@@ -245,6 +246,7 @@ START_TEST(other_cookies_are_read_or_refused)
                      ERR_OK);
     ck_assert_ptr_null(r.incarnation);
     ck_assert_ptr_null(r.instance_id);
+    ck_assert_str_eq(r.index_dirs, "i");
     ck_assert_str_eq(r.journal_dirs, "# incarnation: no");
     cookie_record_drop(&r);
     ck_assert_int_eq(cookie_record_read(text(""), &r), ERR_MALFORMED);
