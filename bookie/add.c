@@ -35,7 +35,7 @@ static enum err admit(struct request *r)
         return ERR_READ_ONLY;
     enum err err = ledgers_claim(&request_shard(r)->ledgers, r->head.ledger, r->head.key, &l);
     if (err == ERR_BUSY) /* all that are known are changed: their rows must go to the index */
-        checkpoint_kick(s->checkpoint);
+        storage_kick(s);
     TRY(err);
     if (l->row.fenced && !is_recovery)
         return ERR_FENCED;
@@ -54,7 +54,7 @@ static enum err admit(struct request *r)
     };
     r->body_len = r->body.len;
     slice_drop(&r->body);
-    err = journal_append(s->journal, &r->write);
+    err = journal_append(storage_journal(s, r->head.ledger), &r->write);
     if (err)
         slice_drop(&r->write.body);
     return err;

@@ -113,7 +113,7 @@ void batch_go_on(struct request *r)
             return;
         }
         const int64_t entry = r->head.entry + (int64_t)r->batch->n;
-        const struct slice *found = storage_look(s, r->head.ledger, entry);
+        const struct slice *found = storage_look(s, r->ledger, entry);
         if (!takes_more(r, found ? found->len : 0)) {
             batch_end(r, ERR_OK);
             return;

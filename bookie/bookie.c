@@ -2,10 +2,12 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bookie/certificates.h"
 #include "bookie/cookie.h"
+#include "bookie/directories.h"
 #include "bookie/disk_watch.h"
 #include "bookie/handlers.h"
 #include "bookie/integrity.h"
@@ -27,14 +29,21 @@ struct corner {
     struct memory_ear ear;
 };
 
+/* One device, as its watch sees it. */
+struct yard {
+    struct bookie *bookie;
+    struct device *device;
+    struct disk_watch *watch;
+    bool has_space, has_reserve; /* loops->at[0]'s */
+};
+
 struct bookie {
     const struct bookie_conf *conf;
     struct metadata *meta;
     struct loops *loops;
     struct disk *disk;
     char *id, *host;
-    char *journal_dir, *ledger_dir, *index_dir; /* the `current` ones */
-    int journal_lock, ledger_lock;              /* -1: not held */
+    struct directories dirs;
     struct bookie_metrics metrics;
     struct memory_guard memory;
     struct corner corners[64]; /* one a loop */
@@ -43,14 +52,12 @@ struct bookie {
     struct certificates *certificates; /* NULL: none */
     struct handlers *handlers;
     struct listener *listener;
-    struct disk_watch *watch;
+    struct yard yards[DEVICES_MAX];
     struct registration *registration;
     struct repair_daemon *repair;
-    const char *dirs[2]; /* journal and ledgers, or the one that is both */
-    unsigned dirs_n;
     struct integrity_state integrity_state;
-    struct integrity *integrity;          /* NULL: nothing was lost */
-    bool has_space, has_reserve, by_hand; /* loops->at[0]'s */
+    struct integrity *integrity; /* NULL: nothing was lost */
+    bool by_hand;                /* loops->at[0]'s */
 };
 
 static enum err refuse(const char *key, const char *value, const char *reason)
@@ -64,16 +71,6 @@ static enum err refuse(const char *key, const char *value, const char *reason)
 
 static enum err check_conf(const struct bookie_conf *c)
 {
-    if (strchr(c->journal_directories, ','))
-        return refuse("journalDirectories", c->journal_directories,
-                      "one journal directory is supported, more are not");
-    if (strchr(c->ledger_directories, ','))
-        return refuse("ledgerDirectories", c->ledger_directories,
-                      "one ledger directory is supported, more are not");
-    if (c->journal_directories[0] == '\0')
-        return refuse("journalDirectories", "", "it must name a directory");
-    if (c->ledger_directories[0] == '\0')
-        return refuse("ledgerDirectories", "", "it must name a directory");
     if (strchr(c->bookie_id, '/'))
         return refuse("bookieId", c->bookie_id, "it must not contain a slash");
     if (c->port == 0 && c->bookie_id[0] == '\0')
@@ -92,49 +89,6 @@ static void name_it(struct bookie *b)
         c->bookie_id[0] ? mem_string(c->bookie_id) : mem_format("%s:%" PRId64, b->host, c->port);
 }
 
-static enum err refuse_dir(const char *dir, enum err err, const char *reason)
-{
-    log_event(LOG_ERROR, "bookie.directory_refused", F_STR("dir", dir), F_ERR(err),
-              F_STR("reason", reason));
-    return err;
-}
-
-static enum err make_dir(struct bookie *b, const char *dir, char **current, int *lock)
-{
-    const struct disk_ops *ops = b->disk->ops;
-    *current = mem_format("%s/current", dir);
-    enum err err = ops->mkdir(b->disk, *current);
-    if (!err)
-        err = ops->sync_dir(b->disk, dir);
-    if (err)
-        return refuse_dir(dir, err, "it cannot be made");
-    if (b->disk != disk_real())
-        return ERR_OK;
-    char *path = mem_format("%s/lock", dir);
-    err = disk_lock(path, lock);
-    mem_free(path);
-    if (err)
-        return refuse_dir(dir, err,
-                          err == ERR_EXISTS ? "another process uses it" : "it cannot be written");
-    return ERR_OK;
-}
-
-/* The journal and the ledgers may share a directory; then it is locked once. */
-static enum err make_dirs(struct bookie *b)
-{
-    const char *journal = b->conf->journal_directories, *ledgers = b->conf->ledger_directories;
-    TRY(make_dir(b, ledgers, &b->ledger_dir, &b->ledger_lock));
-    b->dirs[b->dirs_n++] = b->ledger_dir;
-    b->index_dir = mem_format("%s/index", b->ledger_dir);
-    if (strcmp(journal, ledgers) == 0) {
-        b->journal_dir = mem_string(b->ledger_dir);
-        return ERR_OK;
-    }
-    TRY(make_dir(b, journal, &b->journal_dir, &b->journal_lock));
-    b->dirs[b->dirs_n++] = b->journal_dir;
-    return ERR_OK;
-}
-
 /* Who cannot be asked may be asked again: that is for the one who starts us. */
 static enum err unknown(const struct bookie *b, enum err err)
 {
@@ -147,6 +101,7 @@ static enum err check_identity(struct bookie *b)
 {
     struct slice instance = {0};
     int64_t version;
+    const struct directories *d = &b->dirs;
     enum err err = meta_get_wait(b->meta, PATH_INSTANCE_ID, &instance, &version);
     if (err == ERR_NOT_FOUND) {
         char *run =
@@ -160,11 +115,12 @@ static enum err check_identity(struct bookie *b)
     char *id = mem_string_n((const char *)instance.base, instance.len);
     const struct cookie_conf conf = {
         .bookie_id = b->id,
-        .journal_dirs = b->conf->journal_directories,
-        .ledger_dirs = b->conf->ledger_directories,
         .instance_id = id,
-        .dirs = b->dirs,
-        .n = b->dirs_n,
+        .named = {d->journals, d->ledgers, d->indexes},
+        .roots = (const char *const *)d->roots,
+        .dirs = (const char *const *)d->currents,
+        .n = d->n,
+        .may_expand = b->conf->may_expand,
         .may_lose = b->conf->integrity && b->conf->stamp_missing,
     };
     err = cookie_check(&conf, b->disk, b->meta);
@@ -194,8 +150,8 @@ static void group_done(void *ctx, struct loop *home)
 static void journal_failed(void *ctx, enum err why)
 {
     struct bookie *b = ctx;
-    log_event(LOG_ERROR, "bookie.stopped", F_STR("bookie", b->id), F_STR("dir", b->journal_dir),
-              F_ERR(why), F_STR("reason", "the journal cannot be written"));
+    log_event(LOG_ERROR, "bookie.stopped", F_STR("bookie", b->id), F_ERR(why),
+              F_STR("reason", "a journal cannot be written"));
     flight_dump(STDERR_FILENO);
     _exit(1);
 }
@@ -205,14 +161,16 @@ static enum err open_storage(struct bookie *b)
     const struct bookie_conf *c = b->conf;
     const struct storage_conf conf = {
         .disk = b->disk,
-        .dir = b->ledger_dir,
-        .index_dir = b->index_dir,
+        .dirs = b->dirs.ledger_dirs,
+        .index_dirs = (const char *const *)b->dirs.index_dirs,
+        .n_devices = b->dirs.ledgers.n,
+        .journal_dirs = b->dirs.journal_dirs,
+        .n_journals = b->dirs.journals.n,
         .half_bytes = (uint64_t)c->write_cache_mb * MIB / 2,
         .read_cache_bytes = (uint64_t)c->read_cache_mb * MIB,
         .log_limit = (uint64_t)c->log_size_limit,
         .flush_interval_ms = (uint64_t)c->flush_interval_ms,
-        .journal = {.dir = b->journal_dir,
-                    .file_bytes = (uint64_t)c->journal_max_size_mb * MIB,
+        .journal = {.file_bytes = (uint64_t)c->journal_max_size_mb * MIB,
                     .group_bytes = (uint64_t)c->journal_group_bytes,
                     .queue_bytes = (uint64_t)c->journal_memory_mb * MIB,
                     .record_max = (uint32_t)c->frame_max,
@@ -227,8 +185,7 @@ static enum err open_storage(struct bookie *b)
         .ctx = b,
     };
     TRY(storage_open(&b->storage, &conf));
-    return reads_open(&b->reads, b->storage->index, b->storage->log, b->loops,
-                      c->read_threads ? (unsigned)c->read_threads : 1,
+    return reads_open(&b->reads, b->loops, c->read_threads ? (unsigned)c->read_threads : 1,
                       (size_t)(c->read_ahead_bytes < 4096 ? READ_AHEAD : c->read_ahead_bytes));
 }
 
@@ -260,27 +217,37 @@ static void close_listener(void *ctx)
     listener_close(&b->listener);
 }
 
-static bool storage_is_full(void *ctx)
+static bool device_is_full(void *ctx)
 {
-    struct bookie *b = ctx;
-    return checkpoint_is_full(b->storage->checkpoint);
+    const struct yard *y = ctx;
+    return checkpoint_is_full(y->device->checkpoint);
 }
 
+static unsigned count_yards(const struct bookie *b, bool with_reserve)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < b->dirs.ledgers.n; i++)
+        n += with_reserve ? b->yards[i].has_reserve : b->yards[i].has_space;
+    return n;
+}
+
+/* One that has room is enough: new ledgers go there. */
 static void tell_writable(struct bookie *b)
 {
-    const bool writable = b->has_space && !b->by_hand;
-    handlers_set_writable(b->handlers, writable, b->has_reserve);
+    const bool writable = count_yards(b, false) > 0 && !b->by_hand;
+    handlers_set_writable(b->handlers, writable, count_yards(b, true) > 0);
+    metric_set(&b->metrics.writable_dirs, count_yards(b, false));
     if (b->registration)
         registration_set(b->registration, !writable);
 }
 
 static void space_changed(void *ctx, bool writable, bool reserve)
 {
-    struct bookie *b = ctx;
-    b->has_space = writable;
-    metric_set(&b->metrics.writable_dirs, writable);
-    b->has_reserve = reserve;
-    tell_writable(b);
+    struct yard *y = ctx;
+    y->has_space = writable;
+    y->has_reserve = reserve;
+    device_set_state(y->device, writable ? DEVICE_WRITABLE : DEVICE_FULL);
+    tell_writable(y->bookie);
 }
 
 static enum err space(void *ctx, uint64_t *free_bytes, uint64_t *total)
@@ -309,29 +276,34 @@ static void open_handlers(struct bookie *b)
         .tls = certificates_tls(b->certificates),
     };
     b->handlers = handlers_open(&conf);
-    b->has_space = b->has_reserve = true;
-    metric_set(&b->metrics.writable_dirs, 1);
+    for (unsigned i = 0; i < b->storage->n_devices; i++)
+        b->yards[i] = (struct yard){
+            .bookie = b,
+            .device = &b->storage->devices[i],
+            .has_space = true,
+            .has_reserve = true,
+        };
     b->by_hand = c->force_read_only;
     tell_writable(b);
 }
 
-static void watch_disk(struct bookie *b)
+static void watch_disk(struct bookie *b, struct yard *y)
 {
     const struct bookie_conf *c = b->conf;
     const struct disk_watch_conf conf = {
         .disk = b->disk,
         .loop = b->loops->at[0],
-        .dir = b->ledger_dir,
+        .dir = y->device->conf.dir,
         .threshold = c->disk_usage_threshold,
         .low_water = c->disk_usage_lwm < c->disk_usage_threshold ? c->disk_usage_lwm
                                                                  : c->disk_usage_threshold,
         .reserve_bytes = (uint64_t)c->write_cache_mb * MIB,
         .interval_us = (uint64_t)c->disk_check_interval_ms * 1000,
-        .is_full = storage_is_full,
+        .is_full = device_is_full,
         .changed = space_changed,
-        .ctx = b,
+        .ctx = y,
     };
-    b->watch = disk_watch_open(&conf);
+    y->watch = disk_watch_open(&conf);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -343,7 +315,7 @@ static void memory_changed(struct memory_ear *e, enum memory_level level)
     if (level == MEMORY_PLENTY)
         return;
     read_cache_clear(&c->bookie->storage->shards[c->shard].read);
-    checkpoint_kick(c->bookie->storage->checkpoint);
+    storage_kick(c->bookie->storage);
 }
 
 static void guard_memory(struct bookie *b)
@@ -369,8 +341,8 @@ static struct integrity_conf integrity_conf(struct bookie *b)
         .loops = b->loops,
         .metrics = &b->metrics,
         .disk = b->disk,
-        .dirs = b->dirs,
-        .n = b->dirs_n,
+        .dirs = (const char *const *)b->dirs.currents,
+        .n = b->dirs.n,
     };
 }
 
@@ -384,7 +356,7 @@ static enum err start(struct bookie *b)
     TRY(check_conf(b->conf));
     TRY(certificates_open(&b->certificates, b->conf, b->loops->at[0]));
     name_it(b);
-    TRY(make_dirs(b));
+    TRY(directories_open(&b->dirs, b->conf, b->disk));
     TRY(check_identity(b));
     struct integrity_conf integrity = integrity_conf(b);
     TRY(integrity_find(&integrity, &b->integrity_state));
@@ -399,12 +371,13 @@ static enum err start(struct bookie *b)
     TRY(o.err);
     const struct bookie_record record = {.host = b->host, .port = bookie_port(b)};
     TRY(registration_open(&b->registration, b->meta, b->loops->at[0], b->id, &record, b->by_hand));
-    watch_disk(b);
+    for (unsigned i = 0; i < b->storage->n_devices; i++)
+        watch_disk(b, &b->yards[i]);
     b->repair = repair_daemon_open(b->conf, b->id, b->meta, b->loops, leave, b);
     b->integrity = integrity_open(&integrity, &b->integrity_state);
     log_event(LOG_INFO, "bookie.started", F_STR("bookie", b->id), F_STR("host", b->host),
-              F_U64("port", bookie_port(b)), F_STR("journal", b->journal_dir),
-              F_STR("ledgers", b->ledger_dir));
+              F_U64("port", bookie_port(b)), F_STR("journals", b->conf->journal_directories),
+              F_STR("ledgers", b->conf->ledger_directories));
     return ERR_OK;
 }
 
@@ -416,7 +389,6 @@ enum err bookie_start(struct bookie **out, const struct bookie_conf *conf, struc
     b->meta = meta;
     b->loops = loops;
     b->disk = disk;
-    b->journal_lock = b->ledger_lock = -1;
     memory_guard_init(&b->memory, &(struct memory_guard_conf){.limit_mb = conf->memory_mb,
                                                               .level = &b->metrics.memory_level,
                                                               .limit = &b->metrics.memory_limit});
@@ -437,7 +409,8 @@ void bookie_stop(struct bookie **bookie)
     memory_guard_stop(&b->memory);
     integrity_close(&b->integrity);
     repair_daemon_close(&b->repair);
-    disk_watch_close(&b->watch);
+    for (unsigned i = 0; i < DEVICES_MAX; i++)
+        disk_watch_close(&b->yards[i].watch);
     registration_close(&b->registration);
     if (b->listener)
         loop_call(b->loops->at[0], close_listener, b);
@@ -449,14 +422,10 @@ void bookie_stop(struct bookie **bookie)
     handlers_close(&b->handlers);
     certificates_close(&b->certificates);
     storage_close(&b->storage);
-    disk_unlock(&b->journal_lock);
-    disk_unlock(&b->ledger_lock);
+    directories_close(&b->dirs);
     log_event(LOG_INFO, "bookie.ended", F_STR("bookie", b->id ? b->id : ""));
     mem_free(b->id);
     mem_free(b->host);
-    mem_free(b->journal_dir);
-    mem_free(b->ledger_dir);
-    mem_free(b->index_dir);
     mem_free(b);
 }
 
@@ -477,12 +446,33 @@ bool bookie_is_writable(const struct bookie *b)
 
 bool bookie_takes_recovery(const struct bookie *b)
 {
-    return bookie_is_writable(b) || b->has_reserve;
+    return bookie_is_writable(b) || count_yards(b, true) > 0;
+}
+
+/* With one before it, so that it is not counted twice. */
+static bool shares_its_disk(const struct bookie *b, unsigned i)
+{
+    struct stat mine, other;
+    if (stat(b->dirs.ledger_dirs[i], &mine))
+        return false;
+    for (unsigned k = 0; k < i; k++)
+        if (stat(b->dirs.ledger_dirs[k], &other) == 0 && other.st_dev == mine.st_dev)
+            return true;
+    return false;
 }
 
 enum err bookie_space(const struct bookie *b, uint64_t *free_bytes, uint64_t *total)
 {
-    return b->disk->ops->space(b->disk, b->ledger_dir, free_bytes, total);
+    *free_bytes = *total = 0;
+    for (unsigned i = 0; i < b->storage->n_devices; i++) {
+        uint64_t free_here, total_here;
+        if (shares_its_disk(b, i))
+            continue;
+        TRY(b->disk->ops->space(b->disk, b->dirs.ledger_dirs[i], &free_here, &total_here));
+        *free_bytes += free_here;
+        *total += total_here;
+    }
+    return ERR_OK;
 }
 
 bool bookie_is_registered(const struct bookie *b)

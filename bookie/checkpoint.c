@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "bookie/mark_file.h"
 #include "bookie/storage.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -13,7 +12,7 @@
 enum { RETRY_MS = 200 };
 
 /* What a run does, one after the other. */
-enum step { STEP_FREEZE, STEP_LOG, STEP_INDEX, STEP_MARK, STEP_TRIM, STEPS };
+enum step { STEP_FREEZE, STEP_LOG, STEP_INDEX, STEP_MARK, STEP_THAW, STEPS };
 
 struct item {
     int64_t ledger;
@@ -23,11 +22,10 @@ struct item {
 
 struct checkpoint {
     struct storage *storage;
-    char *mark_path;
-    struct journal_mark stored;
+    struct device *device;
 
     bool is_frozen; /* an earlier run failed after its freeze */
-    struct journal_mark mark;
+    struct journal_mark marks[JOURNALS_MAX];
     struct ledger_row *rows;
     size_t rows_n, rows_room;
     struct item *items;
@@ -54,12 +52,12 @@ static void tell_if_slow(const struct checkpoint *c, uint64_t us)
 {
     if (us <= c->storage->conf.flush_interval_ms * 1000)
         return;
-    log_event(LOG_WARN, "checkpoint.slow", F_STR("dir", c->storage->conf.dir),
+    log_event(LOG_WARN, "checkpoint.slow", F_STR("dir", c->device->conf.dir),
               F_U64("total_ms", us / 1000), F_U64("freeze_ms", c->step_us[STEP_FREEZE] / 1000),
               F_U64("log_ms", c->step_us[STEP_LOG] / 1000),
               F_U64("index_ms", c->step_us[STEP_INDEX] / 1000),
               F_U64("mark_ms", c->step_us[STEP_MARK] / 1000),
-              F_U64("trim_ms", c->step_us[STEP_TRIM] / 1000), F_U64("entries", c->items_n),
+              F_U64("thaw_ms", c->step_us[STEP_THAW] / 1000), F_U64("entries", c->items_n),
               F_U64("ledgers", c->rows_n));
 }
 
@@ -91,11 +89,12 @@ static void freeze_shard(void *ctx, unsigned shard)
     struct checkpoint *c = ctx;
     struct storage *s = c->storage;
     struct storage_shard *sh = &s->shards[shard];
-    const size_t cost = write_cache_freeze(&sh->cache);
-    atomic_fetch_sub(&s->active_bytes, cost);
-    atomic_fetch_add(&s->frozen_bytes, cost);
-    take_items(c, write_cache_frozen(&sh->cache));
-    ledgers_freeze(&sh->ledgers, take_row, c);
+    struct write_cache *cache = &sh->caches[c->device->number];
+    const size_t cost = write_cache_freeze(cache);
+    atomic_fetch_sub(&c->device->active_bytes, cost);
+    atomic_fetch_add(&c->device->frozen_bytes, cost);
+    take_items(c, write_cache_frozen(cache));
+    ledgers_freeze(&sh->ledgers, c->device, take_row, c);
     if (s->conf.room)
         s->conf.room(s->conf.ctx, shard);
 }
@@ -105,8 +104,8 @@ static void thaw_shard(void *ctx, unsigned shard)
     struct checkpoint *c = ctx;
     struct storage *s = c->storage;
     struct storage_shard *sh = &s->shards[shard];
-    write_cache_thaw(&sh->cache);
-    ledgers_thaw(&sh->ledgers);
+    write_cache_thaw(&sh->caches[c->device->number]);
+    ledgers_thaw(&sh->ledgers, c->device);
     if (s->conf.room) /* ledgers may be forgotten again */
         s->conf.room(s->conf.ctx, shard);
 }
@@ -129,9 +128,11 @@ static void sort_items(struct checkpoint *c)
         }
 }
 
-static void freeze(struct checkpoint *c, bool move_mark)
+static void freeze(struct checkpoint *c, bool move_marks)
 {
-    c->mark = move_mark ? journal_mark(c->storage->journal) : c->stored;
+    const struct storage *s = c->storage;
+    for (unsigned j = 0; j < s->n_journals; j++)
+        c->marks[j] = move_marks ? journal_mark(s->journals[j]) : c->device->marks.of[j];
     c->rows_n = c->items_n = 0;
     storage_each_shard(c->storage, freeze_shard, c);
     sort_items(c);
@@ -142,16 +143,16 @@ static void freeze(struct checkpoint *c, bool move_mark)
 
 static enum err write_items(struct checkpoint *c)
 {
-    struct storage *s = c->storage;
+    struct device *d = c->device;
     uint64_t bytes = 0;
     for (size_t i = 0; i < c->items_n; i++) {
         const struct item *it = &c->items[i];
         struct entry_place at;
-        TRY(entry_log_append(s->log, slice_view(*it->bytes), &at));
-        TRY(entry_index_put(s->index, it->ledger, it->entry, &at));
+        TRY(entry_log_append(d->log, slice_view(*it->bytes), &at));
+        TRY(entry_index_put(d->index, it->ledger, it->entry, &at));
         bytes += it->bytes->len;
     }
-    TRY(entry_log_sync(s->log));
+    TRY(entry_log_sync(d->log));
     metric_add(&c->stats.entries, (int64_t)c->items_n);
     metric_add(&c->stats.bytes, (int64_t)bytes);
     return ERR_OK;
@@ -159,30 +160,41 @@ static enum err write_items(struct checkpoint *c)
 
 static enum err flush(struct checkpoint *c)
 {
-    struct storage *s = c->storage;
+    struct device *d = c->device;
     const enum err err = write_items(c);
     step_ends(c, STEP_LOG);
     if (err) {
-        entry_log_abandon(s->log);
-        entry_index_discard(s->index);
+        entry_log_abandon(d->log);
+        entry_index_discard(d->index);
         return err;
     }
     for (size_t i = 0; i < c->rows_n; i++)
-        entry_index_put_row(s->index, &c->rows[i]);
-    const enum err committed = c->items_n + c->rows_n > 0 ? entry_index_commit(s->index) : ERR_OK;
+        entry_index_put_row(d->index, &c->rows[i]);
+    const enum err committed = c->items_n + c->rows_n > 0 ? entry_index_commit(d->index) : ERR_OK;
     if (!committed)
-        entry_log_settle(s->log);
+        entry_log_settle(d->log);
     step_ends(c, STEP_INDEX);
     return committed;
 }
 
-static enum err move_mark(struct checkpoint *c)
+/* None of them goes back. */
+static enum err move_marks(struct checkpoint *c)
 {
-    if (!mark_is_before(&c->stored, &c->mark))
+    struct device *d = c->device;
+    struct marks next = d->marks;
+    bool is_further = false;
+    for (unsigned j = 0; j < c->storage->n_journals; j++) {
+        if (!mark_is_before(&d->marks.of[j], &c->marks[j]))
+            continue;
+        next.of[j] = c->marks[j];
+        is_further = true;
+    }
+    if (!is_further)
         return ERR_OK;
-    TRY(mark_store(c->storage->conf.disk, c->mark_path, &c->mark,
-                   entry_index_sequence(c->storage->index)));
-    c->stored = c->mark;
+    next.is_there = true;
+    next.index = entry_index_sequence(d->index);
+    TRY(device_store_marks(d, &next));
+    storage_marks_moved(c->storage, d, &next);
     return ERR_OK;
 }
 
@@ -193,28 +205,27 @@ static void note_result(struct checkpoint *c, enum err err)
     c->is_full = err == ERR_NO_SPACE;
     pthread_mutex_unlock(&c->lock);
     if (err)
-        log_event(LOG_ERROR, "checkpoint.failed", F_STR("dir", c->storage->conf.dir), F_ERR(err));
+        log_event(LOG_ERROR, "checkpoint.failed", F_STR("dir", c->device->conf.dir), F_ERR(err));
 }
 
-enum err checkpoint_run(struct checkpoint *c, bool mark_moves)
+enum err checkpoint_run(struct checkpoint *c, bool marks_move)
 {
     const uint64_t began = loop_clock();
     c->step_began = began;
     if (!c->is_frozen)
-        freeze(c, mark_moves);
+        freeze(c, marks_move);
     step_ends(c, STEP_FREEZE);
     enum err err = flush(c);
     if (!err)
-        err = move_mark(c);
+        err = move_marks(c);
     step_ends(c, STEP_MARK);
     note_result(c, err);
     if (err)
         return err;
     storage_each_shard(c->storage, thaw_shard, c);
-    atomic_store(&c->storage->frozen_bytes, 0);
+    atomic_store(&c->device->frozen_bytes, 0);
     c->is_frozen = false;
-    journal_trim(c->storage->journal, c->stored);
-    step_ends(c, STEP_TRIM);
+    step_ends(c, STEP_THAW);
     histogram_note(&c->stats.run_us, loop_clock() - began);
     tell_if_slow(c, loop_clock() - began);
     return ERR_OK;
@@ -262,37 +273,23 @@ static void *checkpoint_main(void *arg)
     if (!err)
         err = checkpoint_run(c, true);
     if (err)
-        log_event(LOG_WARN, "checkpoint.left_to_replay", F_ERR(err));
+        log_event(LOG_WARN, "checkpoint.left_to_replay", F_STR("dir", c->device->conf.dir),
+                  F_ERR(err));
     return NULL;
 }
 
-/* Without what it has lost we would say "no such entry" of what we acknowledged. */
-static enum err check_index(struct storage *s, uint64_t was)
-{
-    const uint64_t is = entry_index_sequence(s->index);
-    if (is >= was)
-        return ERR_OK;
-    log_event(LOG_ERROR, "entry_index.lost", F_STR("dir", s->conf.index_dir), F_U64("sequence", is),
-              F_U64("expected", was),
-              F_STR("reason", "removed, emptied or older than the mark beside it"));
-    return ERR_CHECKSUM;
-}
-
-enum err checkpoint_open(struct checkpoint **out, struct storage *s)
+struct checkpoint *checkpoint_open(struct storage *s, struct device *d)
 {
     struct checkpoint *c = mem_new(struct checkpoint);
     pthread_condattr_t monotonic;
-    uint64_t index;
     c->storage = s;
-    c->mark_path = mem_format("%s/mark", s->conf.dir);
+    c->device = d;
     pthread_mutex_init(&c->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&c->woken, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    *out = c;
-    TRY(mark_load(s->conf.disk, c->mark_path, &c->stored, &index));
-    return check_index(s, index);
+    return c;
 }
 
 enum err checkpoint_start(struct checkpoint *c)
@@ -302,11 +299,6 @@ enum err checkpoint_start(struct checkpoint *c)
         return ERR_IO;
     pthread_setname_np(c->thread, "flush");
     return ERR_OK;
-}
-
-struct journal_mark checkpoint_mark(const struct checkpoint *c)
-{
-    return c->stored;
 }
 
 void checkpoint_kick(struct checkpoint *c)
@@ -346,7 +338,6 @@ void checkpoint_close(struct checkpoint **checkpoint)
     checkpoint_stop(c);
     pthread_cond_destroy(&c->woken);
     pthread_mutex_destroy(&c->lock);
-    mem_free(c->mark_path);
     mem_free(c->rows);
     mem_free(c->items);
     mem_free(c);

@@ -1,14 +1,15 @@
-/* checkpoint.h - moves what is in memory to the entry log and the index, then the mark.
+/* checkpoint.h - moves what is in memory for a device to its entry log and index, then its marks.
  *
- *   mark := journal's last sync
- *   freeze every shard: entries, changed ledger rows
- *   entry log: append sorted, sync     -> failed: still frozen, tried again; the mark stays
+ *   marks := every journal's last sync
+ *   freeze every shard: the device's entries, its changed ledger rows
+ *   entry log: append sorted, sync     -> failed: still frozen, tried again; the marks stay
  *   index: blocks and rows, one synced batch
- *   store the mark (it never goes back)
- *   thaw; the journal recycles the files before the mark
+ *   store the marks (they never go back)
+ *   thaw; journals recycle the files before the marks of all devices
  *
  * An entry is in the cache before it is in the journal's queue, so everything before a mark that
- * was taken before the freeze is in what was frozen, or was flushed earlier.
+ * was taken before the freeze is in what was frozen, or was flushed earlier.  Each device goes
+ * its own way: what one cannot write keeps its own marks back, and with them the journals' files.
  *
  * Threads: its own, from checkpoint_start(); before that the caller's.
  */
@@ -22,6 +23,7 @@
 #include "common/err.h"
 
 struct checkpoint;
+struct device;
 struct storage;
 
 /* What is frozen, written out in (ledger, entry) order. */
@@ -30,11 +32,9 @@ struct checkpoint_stats {
     struct histogram run_us;
 };
 
-/* Reads the mark; gives. */
-MUST_CHECK enum err checkpoint_open(struct checkpoint **out, struct storage *s);
-struct journal_mark checkpoint_mark(const struct checkpoint *c); /* the stored one */
-/* Once, here and now.  move_mark false: only makes room (in the middle of a replay). */
-MUST_CHECK enum err checkpoint_run(struct checkpoint *c, bool move_mark);
+struct checkpoint *checkpoint_open(struct storage *s, struct device *d); /* gives */
+/* Once, here and now.  move_marks false: only makes room (in the middle of a replay). */
+MUST_CHECK enum err checkpoint_run(struct checkpoint *c, bool move_marks);
 MUST_CHECK enum err checkpoint_start(struct checkpoint *c); /* its thread */
 void checkpoint_kick(struct checkpoint *c);                 /* soon; any thread */
 bool checkpoint_is_full(struct checkpoint *c); /* the last one failed for want of space */

@@ -11,13 +11,18 @@
 #include "metadata/paths.h"
 #include "metadata/records.h"
 
-enum { DIRS_MAX = 8, COOKIE_MAX = 65536, INCARNATION = 33 /* with the NUL */ };
+enum { COOKIE_MAX = 256 * 1024, INCARNATION = 33 /* with the NUL */ };
+
+struct cookie {
+    struct cookie_record record;
+    struct cookie_dirs dirs;
+};
 
 /* What is in one directory. */
 struct local {
     char *path; /* of VERSION */
     bool has_cookie;
-    struct cookie_record cookie;
+    struct cookie cookie;
     bool is_empty; /* but for the cookie and the state of integrity */
 };
 
@@ -26,9 +31,9 @@ struct check {
     struct disk *disk;
     struct metadata *meta;
     char key[META_KEY_MAX];
-    struct local at[DIRS_MAX];
+    struct local at[DIRECTORIES_MAX];
     bool is_registered;
-    struct cookie_record registered;
+    struct cookie registered;
     int64_t version; /* of the registered one */
 };
 
@@ -44,20 +49,35 @@ static bool same(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-/* ERR_NOT_ALLOWED, and said where, unless found is expected in all that counts. */
-static enum err compare(const char *where, const struct cookie_record *expected,
-                        const struct cookie_record *found)
+static const char *list_of(const struct cookie_record *r, const char *key)
+{
+    if (same(key, "journalDirectories"))
+        return r->journal_dirs;
+    return same(key, "indexDirectories") && r->index_dirs ? r->index_dirs : r->ledger_dirs;
+}
+
+/* Both of the same bookie? */
+static enum err compare_names(const char *where, const struct cookie_record *expected,
+                              const struct cookie_record *found)
 {
     if (!same(expected->instance_id, found->instance_id))
         return refuse(where, "cluster instance", expected->instance_id, found->instance_id);
     if (!same(expected->bookie_id, found->bookie_id))
         return refuse(where, "bookie id", expected->bookie_id, found->bookie_id);
-    if (!same(expected->journal_dirs, found->journal_dirs))
-        return refuse(where, "journalDirectories", expected->journal_dirs, found->journal_dirs);
-    if (!same(expected->ledger_dirs, found->ledger_dirs))
-        return refuse(where, "ledgerDirectories", expected->ledger_dirs, found->ledger_dirs);
     if (!same(expected->incarnation, found->incarnation))
         return refuse(where, "incarnation", expected->incarnation, found->incarnation);
+    return ERR_OK;
+}
+
+/* ERR_NOT_ALLOWED, and said where, unless found is expected in all that counts; it may name more
+ * directories. */
+static enum err compare(const char *where, const struct cookie *expected,
+                        const struct cookie *found)
+{
+    TRY(compare_names(where, &expected->record, &found->record));
+    const char *key = cookie_dirs_missing(&expected->dirs, &found->dirs);
+    if (key)
+        return refuse(where, key, list_of(&expected->record, key), list_of(&found->record, key));
     return ERR_OK;
 }
 
@@ -71,9 +91,11 @@ static void note_name(void *ctx, const char *name)
         l->is_empty = false;
 }
 
-static enum err parse(const char *where, struct view text, struct cookie_record *out)
+static enum err parse(const char *where, struct view text, struct cookie *out)
 {
-    const enum err err = cookie_record_read(text, out);
+    enum err err = cookie_record_read(text, &out->record);
+    if (!err)
+        err = cookie_dirs_read(&out->record, &out->dirs);
     return err ? refuse(where, "a cookie that cannot be read", "", err_name(err)) : ERR_OK;
 }
 
@@ -111,15 +133,22 @@ static enum err look_into_metadata(struct check *c)
 
 /* ---- deciding ------------------------------------------------------------------------------- */
 
-static struct cookie_record configured(const struct cookie_conf *conf, char *incarnation)
+/* Its three lists are to be dropped. */
+static struct cookie configured(const struct cookie_conf *conf, char *incarnation)
 {
-    return (struct cookie_record){
-        .bookie_id = (char *)(uintptr_t)conf->bookie_id,
-        .journal_dirs = (char *)(uintptr_t)conf->journal_dirs,
-        .ledger_dirs = (char *)(uintptr_t)conf->ledger_dirs,
-        .instance_id = (char *)(uintptr_t)conf->instance_id,
-        .incarnation = incarnation,
-    };
+    struct cookie c = {.record = {.bookie_id = (char *)(uintptr_t)conf->bookie_id,
+                                  .instance_id = (char *)(uintptr_t)conf->instance_id,
+                                  .incarnation = incarnation},
+                       .dirs = conf->named};
+    cookie_dirs_write(&c.dirs, &c.record);
+    return c;
+}
+
+static void drop_lists(struct cookie *c)
+{
+    mem_free(c->record.journal_dirs);
+    mem_free(c->record.ledger_dirs);
+    mem_free(c->record.index_dirs);
 }
 
 static void new_incarnation(char into[INCARNATION])
@@ -147,90 +176,133 @@ static enum err stamp_dirs(const struct check *c, struct view text, bool all)
     return ERR_OK;
 }
 
-/* ---- a bookie that has lost something -------------------------------------------------------- */
-
-static enum err may_be_lost(const struct check *c, unsigned i, bool *lost)
+/* The directories first: one that the metadata names has its cookie. */
+static enum err stamp(const struct check *c, const struct cookie *mine, bool all, int64_t expected)
 {
-    const struct local *l = &c->at[i];
-    const char *dir = c->conf->dirs[i];
-    if (!l->has_cookie && (!c->conf->may_lose || !l->is_empty))
-        return refuse(dir, "its cookie is gone: wiped, or another device", "", "");
-    if (l->has_cookie &&
-        (!c->conf->may_lose || same(c->registered.incarnation, l->cookie.incarnation)))
-        return compare(dir, &c->registered, &l->cookie);
-    struct cookie_record earlier = c->registered;
-    if (l->has_cookie)
-        earlier.incarnation = l->cookie.incarnation;
-    if (l->has_cookie)
-        TRY(compare(dir, &earlier, &l->cookie));
-    log_event(
-        LOG_WARN, "bookie.directory_lost", F_STR("dir", dir),
-        F_STR("found", l->has_cookie ? "an earlier incarnation" : "no cookie, and it is empty"));
-    *lost = true;
+    struct slice text = cookie_record_write(&mine->record);
+    const enum err err = stamp_dirs(c, slice_view(text), all);
+    if (err)
+        slice_drop(&text);
+    TRY(err);
+    return meta_put_wait(c->meta, c->key, text, expected);
+}
+
+/* ---- a known one ---------------------------------------------------------------------------- */
+
+static enum err lost(const char *dir, const char *found, bool *is_lost)
+{
+    log_event(LOG_WARN, "bookie.directory_lost", F_STR("dir", dir), F_STR("found", found));
+    *is_lost = true;
     return ERR_OK;
 }
 
+static enum err check_without(const struct check *c, unsigned i, bool *is_lost)
+{
+    const struct local *l = &c->at[i];
+    const char *dir = c->conf->dirs[i];
+    const bool is_known = cookie_dirs_name(&c->registered.dirs, c->conf->roots[i]);
+    if (is_known && (!c->conf->may_lose || !l->is_empty))
+        return refuse(dir, "its cookie is gone: wiped, or another device", "", "");
+    if (is_known)
+        return lost(dir, "no cookie, and it is empty", is_lost);
+    return l->is_empty ? ERR_OK : refuse(dir, "it is to be added and is not empty", "", "");
+}
+
+static enum err check_with(const struct check *c, unsigned i, bool *is_lost)
+{
+    const struct cookie *found = &c->at[i].cookie;
+    const char *dir = c->conf->dirs[i];
+    if (!c->conf->may_lose || same(c->registered.record.incarnation, found->record.incarnation))
+        return compare(dir, &c->registered, found);
+    struct cookie earlier = c->registered;
+    earlier.record.incarnation = found->record.incarnation;
+    TRY(compare(dir, &earlier, found));
+    return lost(dir, "an earlier incarnation", is_lost);
+}
+
 /* In the metadata first: a directory that was not stamped then is an earlier one's, and lost. */
-static enum err renew(const struct check *c)
+static enum err renew(const struct check *c, struct cookie *mine)
 {
     char fresh[INCARNATION];
     new_incarnation(fresh);
-    const struct cookie_record mine = configured(c->conf, fresh);
+    mine->record.incarnation = fresh;
     TRY(say_lost(c));
-    struct slice text = cookie_record_write(&mine);
+    struct slice text = cookie_record_write(&mine->record);
     enum err err = meta_put_wait(c->meta, c->key, slice_share(text), c->version);
     if (!err)
         err = stamp_dirs(c, slice_view(text), true);
     slice_drop(&text);
     TRY(err);
     log_event(LOG_WARN, "bookie.cookie_renewed", F_STR("bookie", c->conf->bookie_id),
-              F_STR("incarnation", fresh), F_STR("before", c->registered.incarnation));
+              F_STR("incarnation", fresh), F_STR("before", c->registered.record.incarnation));
     return ERR_OK;
 }
 
-static enum err all_must_match(const struct check *c)
+static enum err expand(const struct check *c, const struct cookie *mine)
 {
-    const struct cookie_record mine = configured(c->conf, c->registered.incarnation);
-    bool lost = false;
-    TRY(compare(c->key, &mine, &c->registered));
+    TRY(stamp(c, mine, true, c->version));
+    log_event(LOG_INFO, "bookie.storage_expanded", F_STR("bookie", c->conf->bookie_id),
+              F_STR("journals", mine->record.journal_dirs),
+              F_STR("ledgers", mine->record.ledger_dirs));
+    return ERR_OK;
+}
+
+static enum err start_as(const struct check *c, struct cookie *mine)
+{
+    bool is_lost = false;
+    TRY(compare(c->key, &c->registered, mine));
+    const char *more = cookie_dirs_missing(&mine->dirs, &c->registered.dirs);
+    if (more && !c->conf->may_expand)
+        return refuse(c->key, more, list_of(&c->registered.record, more),
+                      list_of(&mine->record, more));
     for (unsigned i = 0; i < c->conf->n; i++)
-        TRY(may_be_lost(c, i, &lost));
-    return lost ? renew(c) : ERR_OK;
+        TRY(c->at[i].has_cookie ? check_with(c, i, &is_lost) : check_without(c, i, &is_lost));
+    if (is_lost)
+        return renew(c, mine);
+    return more ? expand(c, mine) : ERR_OK;
+}
+
+static enum err registered_start(const struct check *c)
+{
+    struct cookie mine = configured(c->conf, c->registered.record.incarnation);
+    const enum err err = start_as(c, &mine);
+    drop_lists(&mine);
+    return err;
 }
 
 /* ---- a new one ------------------------------------------------------------------------------- */
 
-static enum err stamp(const struct check *c, const struct cookie_record *mine)
-{
-    TRY(say_lost(c));
-    struct slice text = cookie_record_write(mine);
-    const enum err err = stamp_dirs(c, slice_view(text), false);
-    if (err)
-        slice_drop(&text);
-    TRY(err);
-    return meta_put_wait(c->meta, c->key, text, META_ABSENT);
-}
-
 /* An earlier first start may have stamped some directories: its incarnation goes on. */
-static enum err first_start(const struct check *c)
+static enum err first_start_as(const struct check *c, struct cookie *mine)
 {
-    char fresh[INCARNATION];
-    struct cookie_record mine = configured(c->conf, fresh);
-    new_incarnation(fresh);
     for (unsigned i = 0; i < c->conf->n; i++)
         if (c->at[i].has_cookie)
-            mine.incarnation = c->at[i].cookie.incarnation;
+            mine->record.incarnation = c->at[i].cookie.record.incarnation;
     for (unsigned i = 0; i < c->conf->n; i++) {
-        if (c->at[i].has_cookie)
-            TRY(compare(c->conf->dirs[i], &mine, &c->at[i].cookie));
-        if (!c->at[i].is_empty)
+        const struct local *l = &c->at[i];
+        if (l->has_cookie) {
+            TRY(compare(c->conf->dirs[i], mine, &l->cookie));
+            TRY(compare(c->conf->dirs[i], &l->cookie, mine));
+        }
+        if (!l->is_empty)
             return refuse(c->conf->dirs[i],
                           "it holds data, and the cluster knows no cookie of this bookie", "", "");
     }
-    TRY(stamp(c, &mine));
+    TRY(say_lost(c));
+    TRY(stamp(c, mine, false, META_ABSENT));
     log_event(LOG_INFO, "bookie.cookie_created", F_STR("bookie", c->conf->bookie_id),
-              F_STR("incarnation", mine.incarnation));
+              F_STR("incarnation", mine->record.incarnation));
     return ERR_OK;
+}
+
+static enum err first_start(const struct check *c)
+{
+    char fresh[INCARNATION];
+    new_incarnation(fresh);
+    struct cookie mine = configured(c->conf, fresh);
+    const enum err err = first_start_as(c, &mine);
+    drop_lists(&mine);
+    return err;
 }
 
 static enum err decide(struct check *c)
@@ -238,19 +310,25 @@ static enum err decide(struct check *c)
     for (unsigned i = 0; i < c->conf->n; i++)
         TRY(look_into(c, i));
     TRY(look_into_metadata(c));
-    return c->is_registered ? all_must_match(c) : first_start(c);
+    return c->is_registered ? registered_start(c) : first_start(c);
+}
+
+static void drop(struct cookie *c)
+{
+    cookie_record_drop(&c->record);
+    cookie_dirs_drop(&c->dirs);
 }
 
 enum err cookie_check(const struct cookie_conf *conf, struct disk *disk, struct metadata *meta)
 {
     struct check *c = mem_new(struct check);
     *c = (struct check){.conf = conf, .disk = disk, .meta = meta};
-    const enum err err = conf->n <= DIRS_MAX ? decide(c) : ERR_TOO_BIG;
-    for (unsigned i = 0; i < conf->n && i < DIRS_MAX; i++) {
+    const enum err err = conf->n <= DIRECTORIES_MAX ? decide(c) : ERR_TOO_BIG;
+    for (unsigned i = 0; i < conf->n && i < DIRECTORIES_MAX; i++) {
         mem_free(c->at[i].path);
-        cookie_record_drop(&c->at[i].cookie);
+        drop(&c->at[i].cookie);
     }
-    cookie_record_drop(&c->registered);
+    drop(&c->registered);
     mem_free(c);
     return err;
 }

@@ -5,15 +5,20 @@
  *   cluster stops the start, since a bookie that forgot must never say "no such entry".
  *
  *   metadata   directories            then
- *   present    all equal              start
- *   present    one without or other   refuse; if may_lose and it is empty, or holds an earlier
- *                                     incarnation of this bookie: a new incarnation everywhere
+ *   present    all match it           start
+ *   present    a known one without    refuse; if may_lose and it is empty, or holds an earlier
+ *              or with another        incarnation of this bookie: a new incarnation everywhere
+ *   present    more are configured    with allowStorageExpansion, when the new ones are empty:
+ *                                     stamp all, then register; without: refuse
  *   absent     all empty              first start (or one that was cut short): stamp, register
  *   absent     one not empty          refuse: this bookie was decommissioned
  *
- * Before anything is stamped, every directory says that something may have been lost
- * (integrity_file.h, SCAN): also at a first start, since ledgers of an earlier bookie of this name
- * may still be about.
+ * Each directory counts, not the order in which they are named; one that was known may not be left
+ * out.
+ *
+ * Before anything is stamped because it is lost or new, every directory says that something may
+ * have been lost (integrity_file.h, SCAN): also at a first start, since ledgers of an earlier
+ * bookie of this name may still be about.
  *
  * Every refusal is the event "bookie.cookie_refused" with the directory and what differs.
  *
@@ -24,18 +29,20 @@
 
 #include <stdbool.h>
 
+#include "bookie/cookie_dirs.h"
 #include "common/disk.h"
 #include "common/err.h"
 #include "metadata/metadata.h"
 
 struct cookie_conf {
     const char *bookie_id;
-    const char *journal_dirs; /* as configured */
-    const char *ledger_dirs;
     const char *instance_id;
-    const char *const *dirs; /* the `current` directories, which exist */
+    struct cookie_dirs named; /* as configured; borrowed */
+    const char *const *roots; /* the different ones of them */
+    const char *const *dirs;  /* their `current` directories, which exist */
     unsigned n;
     bool may_lose; /* dataIntegrityChecking and dataIntegrityStampMissingCookies */
+    bool may_expand;
 };
 
 /* ERR_NOT_ALLOWED: refused. */

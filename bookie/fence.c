@@ -40,7 +40,7 @@ static void record(struct request *r)
     l->fence = LEDGER_FENCING;
     ledger_changed(&request_shard(r)->ledgers, l);
     list_push_back(&l->waiting, &r->waiting);
-    const enum err err = journal_append(s->journal, &r->write);
+    const enum err err = journal_append(storage_journal(s, r->head.ledger), &r->write);
     if (!err)
         return;
     l->fence = LEDGER_OPEN;

@@ -50,7 +50,7 @@ static enum err claim(struct storage *s, int64_t id, const uint8_t *key, struct 
     struct ledgers *t = &storage_shard(s, id)->ledgers;
     enum err err = ledgers_claim(t, id, key, out);
     if (err == ERR_BUSY) { /* rows must become durable before others have room */
-        TRY(checkpoint_run(s->checkpoint, true));
+        TRY(storage_flush(s));
         err = ledgers_claim(t, id, key, out);
     }
     if (err == ERR_UNAUTHORIZED)
@@ -111,7 +111,7 @@ static enum err scan_all(const struct integrity_conf *c, struct integrity_state 
 {
     struct scan scan = {.conf = c, .newest = state->newest};
     TRY(meta_each_wait(c->meta, PATH_LEDGERS "/", look_at, &scan));
-    TRY(checkpoint_run(c->storage->checkpoint, true));
+    TRY(storage_flush(c->storage));
     *state = (struct integrity_state){scan.limbo ? INTEGRITY_CHECK : INTEGRITY_WHOLE, scan.newest};
     TRY(store(c, state));
     log_event(scan.limbo ? LOG_WARN : LOG_INFO, "integrity.scanned", F_STR("bookie", c->bookie_id),
@@ -148,7 +148,8 @@ struct integrity {
     struct integrity_state state;
     struct loop *loop;
     struct checkup *checkup;
-    int64_t after;            /* rows up to it were looked at in this pass */
+    unsigned device;          /* whose rows are looked at */
+    int64_t after;            /* those up to it were, in this pass */
     int64_t ledger;           /* that is being checked */
     unsigned found, failures; /* in this pass */
     unsigned tries;           /* passes with failures, one after the other */
@@ -214,10 +215,11 @@ static void end_pass(struct integrity *g)
         return;
     }
     const unsigned failures = g->failures;
+    g->device = 0;
     g->after = -1;
     g->found = g->failures = 0;
     g->tries = failures == 0 ? 0 : g->tries < RETRY_MAX ? g->tries + 1 : RETRY_MAX;
-    checkpoint_kick(g->conf.storage->checkpoint);
+    storage_kick(g->conf.storage);
     rest(g, failures ? retry_us << (g->tries - 1) : WAIT_US);
 }
 
@@ -228,7 +230,8 @@ static void step(struct integrity *g)
         rest(g, WAIT_US);
         return;
     }
-    const enum err err = entry_index_rows(g->conf.storage->index, g->after, is_it, &s);
+    struct entry_index *index = g->conf.storage->devices[g->device].index;
+    const enum err err = entry_index_rows(index, g->after, is_it, &s);
     if (err && err != ERR_END) {
         g->failures++;
         g->found++; /* what cannot be read is not known to be whole */
@@ -237,6 +240,10 @@ static void step(struct integrity *g)
     }
     g->after = s.after;
     if (!s.found && err == ERR_END) {
+        go_on(g);
+    } else if (!s.found && g->device + 1 < g->conf.storage->n_devices) {
+        g->device++;
+        g->after = -1;
         go_on(g);
     } else if (!s.found) {
         end_pass(g);

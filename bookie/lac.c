@@ -111,7 +111,8 @@ static void append(struct request *r, uint8_t kind, struct view head)
         .home = r->from->loop,
         .done = durable,
     };
-    const enum err err = journal_append(r->at->handlers->conf.storage->journal, &r->write);
+    const struct storage *s = r->at->handlers->conf.storage;
+    const enum err err = journal_append(storage_journal(s, r->head.ledger), &r->write);
     if (!err)
         return;
     slice_drop(&r->write.body);
@@ -135,7 +136,7 @@ void lac_write_begin(struct request *r)
     append(r, RECORD_LAC, view_of(r->head.key, MASTER_KEY_SIZE));
 }
 
-/* There is one journal, and what was appended before is synced before. */
+/* A ledger's records are in one journal, and what was appended before is synced before. */
 void force_begin(struct request *r)
 {
     append(r, JOURNAL_MARKER, (struct view){0});
@@ -181,10 +182,13 @@ static void listed(struct list_job *job)
 static void list_now(struct request *r)
 {
     struct list_job *job = &r->v3->list;
-    const struct write_cache *cache = &request_shard(r)->cache;
+    const struct device *d = r->v3->list.device;
+    const struct write_cache *cache = &request_shard(r)->caches[d->number];
     unsigned room = 0;
     r->at->is_listing = true;
-    *job = (struct list_job){.ledger = r->head.ledger, .home = r->at->loop, .done = listed};
+    job->ledger = r->head.ledger;
+    job->home = r->at->loop;
+    job->done = listed;
     take_entries(job, &cache->half[0], &room);
     take_entries(job, &cache->half[1], &room);
     if (job->n > 1)
@@ -219,6 +223,7 @@ void list_begin(struct request *r)
         request_finish(r, err);
         return;
     }
+    r->v3->list = (struct list_job){.device = l->device};
     list_push_back(&st->listings, &r->waiting);
     st->listings_n++;
     list_next(st);

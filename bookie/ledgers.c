@@ -7,13 +7,16 @@
 
 enum { FIRST_BUCKETS = 1024, TRIES = 8, AT_MOST = 4 };
 
-void ledgers_init(struct ledgers *t, struct entry_index *index)
+void ledgers_init(struct ledgers *t, struct device *devices, unsigned n)
 {
-    *t = (struct ledgers){.index = index, .generation = 1, .seed = rng_seed()};
+    *t = (struct ledgers){.devices = devices, .n_devices = n, .seed = rng_seed()};
     t->mask = FIRST_BUCKETS - 1;
     t->buckets = mem_alloc(FIRST_BUCKETS * sizeof(struct ledger *));
-    list_init(&t->dirty);
     list_init(&t->used);
+    for (unsigned i = 0; i < n; i++) {
+        t->changes[i].generation = 1;
+        list_init(&t->changes[i].dirty);
+    }
 }
 
 void ledgers_end(struct ledgers *t)
@@ -48,8 +51,9 @@ static void grow(struct ledgers *t)
 
 static bool may_go(const struct ledgers *t, struct ledger *l)
 {
-    return l->changed_in <= t->durable && !l->is_reading && list_empty(&l->waiting) &&
-           list_empty(&l->reading) && list_empty(&l->watching) && l->fence != LEDGER_FENCING;
+    return l->changed_in <= t->changes[l->device->number].durable && !l->is_reading &&
+           list_empty(&l->waiting) && list_empty(&l->reading) && list_empty(&l->watching) &&
+           l->fence != LEDGER_FENCING;
 }
 
 static void evict(struct ledgers *t, struct ledger *l)
@@ -76,9 +80,10 @@ static enum err make_room(struct ledgers *t)
     return t->n < AT_MOST * LEDGERS_KEPT ? ERR_OK : ERR_BUSY;
 }
 
-static struct ledger *add(struct ledgers *t, const struct ledger_row *row)
+static struct ledger *add(struct ledgers *t, struct device *d, const struct ledger_row *row)
 {
     struct ledger *l = mem_new(struct ledger);
+    l->device = d;
     l->row = *row;
     l->fence = row->fenced ? LEDGER_FENCED : LEDGER_OPEN;
     list_init(&l->waiting);
@@ -97,6 +102,7 @@ static struct ledger *add(struct ledgers *t, const struct ledger_row *row)
 
 enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out)
 {
+    struct device *d;
     struct ledger_row row;
     for (struct ledger *l = *bucket_of(t, id); l; l = l->next) {
         if (l->row.id != id)
@@ -107,9 +113,9 @@ enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out)
         return ERR_OK;
     }
     *out = NULL;
-    TRY(entry_index_row(t->index, id, &row));
+    TRY(device_of(t->devices, t->n_devices, id, &d, &row));
     TRY(make_room(t));
-    *out = add(t, &row);
+    *out = add(t, d, &row);
     return ERR_OK;
 }
 
@@ -121,30 +127,35 @@ enum err ledgers_claim(struct ledgers *t, int64_t id, const uint8_t key[MASTER_K
         return memcmp((*out)->row.key, key, MASTER_KEY_SIZE) ? ERR_UNAUTHORIZED : ERR_OK;
     if (err != ERR_NO_LEDGER)
         return err;
+    struct device *d;
+    TRY(device_for(t->devices, t->n_devices, id, &d));
     TRY(make_room(t));
     struct ledger_row row = {.id = id, .last = -1, .lac = -1};
     memcpy(row.key, key, MASTER_KEY_SIZE);
-    *out = add(t, &row);
+    *out = add(t, d, &row);
     ledger_changed(t, *out);
     return ERR_OK;
 }
 
 void ledger_changed(struct ledgers *t, struct ledger *l)
 {
-    l->changed_in = t->generation;
+    struct ledger_changes *c = &t->changes[l->device->number];
+    l->changed_in = c->generation;
     list_remove(&l->dirty);
-    list_push_back(&t->dirty, &l->dirty);
+    list_push_back(&c->dirty, &l->dirty);
 }
 
-void ledgers_freeze(struct ledgers *t, void (*each)(void *ctx, const struct ledger_row *row),
-                    void *ctx)
+void ledgers_freeze(struct ledgers *t, const struct device *d,
+                    void (*each)(void *ctx, const struct ledger_row *row), void *ctx)
 {
-    for (struct list_node *node; (node = list_pop_front(&t->dirty)) != NULL;)
+    struct ledger_changes *c = &t->changes[d->number];
+    for (struct list_node *node; (node = list_pop_front(&c->dirty)) != NULL;)
         each(ctx, &list_entry(node, struct ledger, dirty)->row);
-    t->generation++;
+    c->generation++;
 }
 
-void ledgers_thaw(struct ledgers *t)
+void ledgers_thaw(struct ledgers *t, const struct device *d)
 {
-    t->durable = t->generation - 1;
+    struct ledger_changes *c = &t->changes[d->number];
+    c->durable = c->generation - 1;
 }

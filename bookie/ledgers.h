@@ -1,6 +1,6 @@
 /* ledgers.h - a loop's shard of ledgers: key, fence, LAC, last entry.
  *
- * They come from the index when they are asked for.
+ * They come from the index of their device (device.h) when they are asked for.
  *
  *   OPEN --fence--> FENCING --journal record durable--> FENCED
  *     ^                |
@@ -15,7 +15,7 @@
 #ifndef BOOKIE_LEDGERS_H
 #define BOOKIE_LEDGERS_H
 
-#include "bookie/entry_index.h"
+#include "bookie/device.h"
 #include "common/list.h"
 
 enum { LEDGERS_KEPT = 32768 };
@@ -23,6 +23,7 @@ enum { LEDGERS_KEPT = 32768 };
 enum fence_state { LEDGER_OPEN, LEDGER_FENCING, LEDGER_FENCED };
 
 struct ledger {
+    struct device *device;     /* where it lives */
     struct ledger_row row;     /* .fenced: adds are refused, durable or not */
     enum fence_state fence;    /* how durable that is */
     uint64_t changed_in;       /* generation of the last change of the row */
@@ -34,28 +35,37 @@ struct ledger {
     struct ledger *next;
 };
 
+/* Rows of one device that changed. */
+struct ledger_changes {
+    struct list_node dirty;
+    uint64_t generation; /* of changes; a freeze begins the next */
+    uint64_t durable;    /* rows changed up to this generation are in the index */
+};
+
 struct ledgers {
-    struct entry_index *index;
+    struct device *devices;
+    unsigned n_devices;
     struct ledger **buckets;
     uint32_t mask, n;
     uint64_t seed;
-    uint64_t generation; /* of changes; a freeze begins the next */
-    uint64_t durable;    /* rows changed up to this generation are in the index */
-    struct list_node dirty, used;
+    struct list_node used;
+    struct ledger_changes changes[DEVICES_MAX];
 };
 
-void ledgers_init(struct ledgers *t, struct entry_index *index);
+void ledgers_init(struct ledgers *t, struct device *devices, unsigned n); /* of all of them */
 void ledgers_end(struct ledgers *t);
 /* ERR_NO_LEDGER, ERR_IO, ERR_BUSY.  Borrowed for this round, or while someone waits in it. */
 MUST_CHECK enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out);
-/* The same, and one that is not known is made, with this key.  ERR_UNAUTHORIZED: another key. */
+/* The same, and one that is not known is made, with this key, on a device that device_for() says.
+ * ERR_UNAUTHORIZED: another key. */
 MUST_CHECK enum err ledgers_claim(struct ledgers *t, int64_t id, const uint8_t key[MASTER_KEY_SIZE],
                                   struct ledger **out);
 void ledger_changed(struct ledgers *t, struct ledger *l); /* its row goes with the next freeze */
 
-/* Calls each for every row changed since the last freeze; thaw when they are durable. */
-void ledgers_freeze(struct ledgers *t, void (*each)(void *ctx, const struct ledger_row *row),
-                    void *ctx);
-void ledgers_thaw(struct ledgers *t);
+/* Calls each for every row of this device changed since the last freeze; thaw when they are
+ * durable. */
+void ledgers_freeze(struct ledgers *t, const struct device *d,
+                    void (*each)(void *ctx, const struct ledger_row *row), void *ctx);
+void ledgers_thaw(struct ledgers *t, const struct device *d);
 
 #endif

@@ -31,8 +31,7 @@ static void missed(struct request *r, enum err err)
 
 static bool answer_from_memory(struct request *r)
 {
-    const struct slice *entry =
-        storage_look(r->at->handlers->conf.storage, r->head.ledger, wanted(r));
+    const struct slice *entry = storage_look(r->at->handlers->conf.storage, r->ledger, wanted(r));
     if (!entry)
         return false;
     metric_add(&r->at->handlers->conf.metrics->read_cache_hits, 1);
@@ -72,8 +71,11 @@ static void was_read(struct read_job *job)
 static void submit(struct request *r)
 {
     r->ledger->is_reading = true;
-    r->job = (struct read_job){
-        .ledger = r->head.ledger, .entry = wanted(r), .home = r->at->loop, .done = was_read};
+    r->job = (struct read_job){.device = r->ledger->device,
+                               .ledger = r->head.ledger,
+                               .entry = wanted(r),
+                               .home = r->at->loop,
+                               .done = was_read};
     metric_add(&r->at->handlers->conf.metrics->read_cache_misses, 1);
     reads_submit(r->at->handlers->conf.reads, &r->job);
 }

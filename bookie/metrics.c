@@ -34,33 +34,130 @@ static const struct metric_def checkpoints[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
+/* What there may be several of; where there is one it has no label. */
+struct several {
+    const struct storage *storage;
+    unsigned n;
+    const void *(*stats)(const struct storage *s, unsigned i);
+    const struct histogram *(*times)(const struct storage *s, unsigned i);
+    void (*label)(struct text *t, const struct storage *s, unsigned i);
+};
+
+static void line(struct text *t, const struct several *v, const struct metric_def *def, unsigned i)
+{
+    const char *stats = v->stats(v->storage, i);
+    const struct metric *m = (const struct metric *)(const void *)(stats + def->offset);
+    text_add(t, "%s", def->name);
+    if (v->n > 1) {
+        text_add(t, "{");
+        v->label(t, v->storage, i);
+        text_add(t, "}");
+    }
+    text_add(t, " %" PRId64 "\n", metric_get(m));
+}
+
+static void render_several(struct text *t, const struct several *v, const struct metric_def *defs,
+                           size_t n)
+{
+    for (size_t d = 0; d < n; d++) {
+        metric_head(t, defs[d].name, defs[d].kind == METRIC_COUNTER ? "counter" : "gauge",
+                    defs[d].help);
+        for (unsigned i = 0; i < v->n; i++)
+            line(t, v, &defs[d], i);
+    }
+}
+
+/* None of them fails and goes on. */
+static void render_times(struct text *t, const struct several *v, const char *name,
+                         const char *help)
+{
+    static const struct histogram none;
+    metric_head(t, name, "summary", help);
+    for (unsigned i = 0; i < v->n; i++) {
+        struct text good = {0}, failed = {0};
+        if (v->n > 1) {
+            v->label(&good, v->storage, i);
+            text_add(&good, ",");
+        }
+        text_add(&failed, "%ssuccess=\"false\"", good.at ? good.at : "");
+        text_add(&good, "success=\"true\"");
+        summary_lines(t, name, &none, failed.at);
+        summary_lines(t, name, v->times(v->storage, i), good.at);
+        text_drop(&good);
+        text_drop(&failed);
+    }
+}
+
+static const void *journal_counts(const struct storage *s, unsigned i)
+{
+    return journal_stats(s->journals[i]);
+}
+
+static const struct histogram *sync_times(const struct storage *s, unsigned i)
+{
+    return &journal_stats(s->journals[i])->sync_us;
+}
+
+static void journal_label(struct text *t, const struct storage *s, unsigned i)
+{
+    (void)s;
+    text_add(t, "journalIndex=\"%u\"", i);
+}
+
+static const void *flush_counts(const struct storage *s, unsigned i)
+{
+    return checkpoint_stats(s->devices[i].checkpoint);
+}
+
+static const struct histogram *flush_times(const struct storage *s, unsigned i)
+{
+    return &checkpoint_stats(s->devices[i].checkpoint)->run_us;
+}
+
+static void device_label(struct text *t, const struct storage *s, unsigned i)
+{
+    text_add_label(t, "ledgerDir", s->devices[i].conf.dir);
+}
+
+static void render_journals(struct text *t, const struct storage *s)
+{
+    const struct several v = {s, s->n_journals, journal_counts, sync_times, journal_label};
+    render_several(t, &v, journal, COUNT(journal));
+    render_times(t, &v, "bookie_journal_JOURNAL_SYNC", "ms of a write and its sync");
+}
+
+static void render_devices(struct text *t, const struct storage *s)
+{
+    const struct several v = {s, s->n_devices, flush_counts, flush_times, device_label};
+    render_several(t, &v, checkpoints, COUNT(checkpoints));
+    render_times(t, &v, "bookie_flush", "ms of a checkpoint");
+}
+
 static void render_caches(struct text *t, const struct storage *s)
 {
     struct storage *readable = (struct storage *)(uintptr_t)s;
     int64_t read = 0;
+    size_t written = 0;
+    for (unsigned i = 0; i < s->n_devices; i++)
+        written += atomic_load(&readable->devices[i].active_bytes) +
+                   atomic_load(&readable->devices[i].frozen_bytes);
     for (unsigned i = 0; i < s->loops->n; i++)
         read += metric_get(&s->shards[i].read.held);
     metric_head(t, "bookie_write_cache_size", "gauge", "bytes in both halves of the write cache");
-    text_add(t, "bookie_write_cache_size %zu\n",
-             atomic_load(&readable->active_bytes) + atomic_load(&readable->frozen_bytes));
+    text_add(t, "bookie_write_cache_size %zu\n", written);
     metric_head(t, "bookie_read_cache_size", "gauge", "bytes in the read cache");
     text_add(t, "bookie_read_cache_size %" PRId64 "\n", read);
 }
 
 void bookie_metrics_render(const struct bookie_metrics *m, const struct storage *s, struct text *t)
 {
-    const struct journal_stats *j = journal_stats(s->journal);
-    const struct checkpoint_stats *c = checkpoint_stats(s->checkpoint);
     metric_render(t, own, COUNT(own), m, NULL);
     summary_render(t, "bookkeeper_server_ADD_ENTRY_REQUEST", "ms of an add", &m->add_us,
                    &m->add_failed_us);
     summary_render(t, "bookkeeper_server_READ_ENTRY_REQUEST", "ms of a read", &m->read_us,
                    &m->read_failed_us);
-    metric_render(t, journal, COUNT(journal), j, NULL);
-    summary_render(t, "bookie_journal_JOURNAL_SYNC", "ms of a write and its sync", &j->sync_us,
-                   NULL);
-    metric_render(t, checkpoints, COUNT(checkpoints), c, NULL);
-    summary_render(t, "bookie_flush", "ms of a checkpoint", &c->run_us, NULL);
+    render_journals(t, s);
+    render_devices(t, s);
     render_caches(t, s);
     process_render(t, NULL);
 }

@@ -9,8 +9,6 @@
 enum { THREADS_MAX = 64 };
 
 struct reads {
-    struct entry_index *index;
-    struct entry_log *log;
     struct loops *loops;
     size_t ahead;
     pthread_t threads[THREADS_MAX];
@@ -52,8 +50,9 @@ static bool is_same(const struct entry_place *a, const struct entry_place *b)
 
 static enum err damaged(const struct read_job *job, const struct entry_place *at)
 {
-    log_event(LOG_ERROR, "entry_log.corrupted", F_U64("log", at->log), F_U64("offset", at->offset),
-              F_I64("ledger", job->ledger), F_I64("entry", job->entry));
+    log_event(LOG_ERROR, "entry_log.corrupted", F_STR("dir", job->device->conf.dir),
+              F_U64("log", at->log), F_U64("offset", at->offset), F_I64("ledger", job->ledger),
+              F_I64("entry", job->entry));
     return ERR_CHECKSUM;
 }
 
@@ -65,11 +64,12 @@ static enum err find_and_read(struct reads *r, const struct read_job *job, struc
     const unsigned i = (unsigned)((uint64_t)job->entry % INDEX_BLOCK);
     struct entry_place was = {0};
     for (;;) {
-        TRY(entry_index_block(r->index, job->ledger, (uint64_t)job->entry / INDEX_BLOCK, b));
+        TRY(entry_index_block(job->device->index, job->ledger, (uint64_t)job->entry / INDEX_BLOCK,
+                              b));
         if (!index_block_has(b, i))
             return ERR_NO_ENTRY;
         const struct entry_place *p = &b->at[i];
-        const enum err err = entry_log_read(r->log, p, r->ahead, &w->slab, &w->bytes);
+        const enum err err = entry_log_read(job->device->log, p, r->ahead, &w->slab, &w->bytes);
         if (err != ERR_NOT_FOUND)
             return err;
         if (is_same(&was, p))
@@ -137,7 +137,7 @@ static void list_done(struct task *t)
 static void run_list(struct reads *r, struct list_job *job)
 {
     struct listing g = {.job = job, .list = ENTRY_LIST_EMPTY};
-    job->err = entry_index_each(r->index, job->ledger, list_one, &g);
+    job->err = entry_index_each(job->device->index, job->ledger, list_one, &g);
     if (job->err) {
         entry_list_drop(&g.list);
     } else {
@@ -198,11 +198,10 @@ static void *reads_main(void *arg)
     return NULL;
 }
 
-enum err reads_open(struct reads **out, struct entry_index *index, struct entry_log *log,
-                    struct loops *loops, unsigned threads, size_t ahead)
+enum err reads_open(struct reads **out, struct loops *loops, unsigned threads, size_t ahead)
 {
     struct reads *r = mem_new(struct reads);
-    *r = (struct reads){.index = index, .log = log, .loops = loops, .ahead = ahead};
+    *r = (struct reads){.loops = loops, .ahead = ahead};
     r->end = &r->first;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->woken, NULL);

@@ -12,8 +12,7 @@
 #ifndef BOOKIE_READS_H
 #define BOOKIE_READS_H
 
-#include "bookie/entry_index.h"
-#include "bookie/entry_log.h"
+#include "bookie/device.h"
 #include "common/loop.h"
 #include "proto/entry_list.h"
 
@@ -35,6 +34,7 @@ struct read_window {
 };
 
 struct read_job {
+    struct device *device; /* where the ledger lives */
     int64_t ledger, entry;
     struct loop *home;
     void (*done)(struct read_job *job);
@@ -47,6 +47,7 @@ struct read_job {
 
 /* Which entries of a ledger are in the index, or are among some more. */
 struct list_job {
+    struct device *device;
     int64_t ledger;
     int64_t *more; /* in order; borrowed until done() */
     unsigned n;
@@ -57,8 +58,7 @@ struct list_job {
     struct read_job read; /* private */
 };
 
-MUST_CHECK enum err reads_open(struct reads **out, struct entry_index *index, struct entry_log *log,
-                               struct loops *loops, unsigned threads,
+MUST_CHECK enum err reads_open(struct reads **out, struct loops *loops, unsigned threads,
                                size_t ahead); /* loops: the homes of jobs */
 void reads_submit(struct reads *r, struct read_job *job);
 void reads_list(struct reads *r, struct list_job *job);

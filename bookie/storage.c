@@ -72,8 +72,9 @@ static enum err replay_record(void *ctx, uint8_t kind, struct view payload)
 {
     struct storage *s = ctx;
     enum err err = replay_once(s, kind, payload);
-    if (err == ERR_BUSY) { /* memory is full: it goes to the entry log, the mark stays */
-        TRY(checkpoint_run(s->checkpoint, false));
+    if (err == ERR_BUSY) { /* memory is full: it goes to the entry logs, the marks stay */
+        for (unsigned i = 0; i < s->n_devices; i++)
+            TRY(checkpoint_run(s->devices[i].checkpoint, false));
         err = replay_once(s, kind, payload);
     }
     if (err)
@@ -84,26 +85,96 @@ static enum err replay_record(void *ctx, uint8_t kind, struct view payload)
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-static enum err open_parts(struct storage *s)
+static enum err open_devices(struct storage *s)
 {
     const struct storage_conf *c = &s->conf;
-    TRY(c->disk->ops->mkdir(c->disk, c->dir));
-    TRY(disk_real()->ops->mkdir(disk_real(), c->index_dir));
-    TRY(entry_index_open(&s->index, c->index_dir));
-    TRY(entry_log_open(&s->log, c->disk, c->dir, c->log_limit));
-    TRY(checkpoint_open(&s->checkpoint, s));
-    return journal_open(&s->journal, &c->journal, c->disk, checkpoint_mark(s->checkpoint));
+    for (unsigned i = 0; i < c->n_devices; i++) {
+        const struct device_conf conf = {
+            .disk = c->disk,
+            .dir = c->dirs[i],
+            .index_dir = c->index_dirs[i],
+            .log_limit = c->log_limit,
+            .journals = c->journal_dirs,
+            .n_journals = c->n_journals,
+        };
+        struct device *d = &s->devices[s->n_devices++];
+        TRY(device_open(d, i, &conf));
+        d->checkpoint = checkpoint_open(s, d);
+    }
+    return ERR_OK;
 }
 
+/* What is before it all devices have already. */
+static struct journal_mark least_mark(const struct storage *s, unsigned j)
+{
+    const struct journal_mark *least = NULL;
+    for (unsigned i = 0; i < s->n_devices; i++) {
+        const struct device *d = &s->devices[i];
+        if (!d->is_new && (!least || mark_is_before(&d->marks.of[j], least)))
+            least = &d->marks.of[j];
+    }
+    return least ? *least : JOURNAL_BEGIN;
+}
+
+/* Before anything can come to lie there: it needs what is replayed from now on, as the others. */
+static enum err welcome_new(struct storage *s)
+{
+    struct marks marks = {.is_there = true};
+    for (unsigned j = 0; j < s->conf.n_journals; j++)
+        marks.of[j] = least_mark(s, j);
+    for (unsigned i = 0; i < s->n_devices; i++) {
+        struct device *d = &s->devices[i];
+        if (!d->is_new)
+            continue;
+        TRY(device_store_marks(d, &marks));
+        d->marks = marks;
+        d->is_new = false;
+    }
+    return ERR_OK;
+}
+
+static enum err open_journals(struct storage *s)
+{
+    const struct storage_conf *c = &s->conf;
+    struct journal_conf conf = c->journal;
+    conf.queue_bytes /= c->n_journals;
+    for (unsigned j = 0; j < c->n_journals; j++) {
+        conf.dir = c->journal_dirs[j];
+        TRY(journal_open(&s->journals[j], &conf, c->disk, least_mark(s, j)));
+        s->n_journals++;
+    }
+    return ERR_OK;
+}
+
+static void open_shards(struct storage *s)
+{
+    for (unsigned i = 0; i < s->loops->n; i++) {
+        struct storage_shard *sh = &s->shards[i];
+        ledgers_init(&sh->ledgers, s->devices, s->n_devices);
+        read_cache_init(&sh->read, s->conf.read_cache_bytes / s->loops->n);
+        sh->caches = mem_alloc(s->n_devices * sizeof sh->caches[0]);
+        for (unsigned d = 0; d < s->n_devices; d++)
+            write_cache_init(&sh->caches[d]);
+    }
+}
+
+static enum err replay_journal(struct storage *s, unsigned j)
+{
+    const uint64_t began = loop_clock(), before = s->replayed;
+    TRY(journal_replay(s->journals[j], replay_record, s));
+    log_event(LOG_INFO, "journal.replayed", F_STR("dir", s->conf.journal_dirs[j]),
+              F_U64("records", s->replayed - before), F_U64("ms", (loop_clock() - began) / 1000));
+    return ERR_OK;
+}
+
+/* All are read before one is written to: what is damaged stays as it was found. */
 static enum err replay(struct storage *s)
 {
-    const uint64_t began = loop_clock();
-    TRY(journal_replay(s->journal, replay_record, s));
-    TRY(journal_start(s->journal));
-    TRY(checkpoint_run(s->checkpoint, true));
-    log_event(LOG_INFO, "journal.replayed", F_STR("dir", s->conf.journal.dir),
-              F_U64("records", s->replayed), F_U64("ms", (loop_clock() - began) / 1000));
-    return ERR_OK;
+    for (unsigned j = 0; j < s->n_journals; j++)
+        TRY(replay_journal(s, j));
+    for (unsigned j = 0; j < s->n_journals; j++)
+        TRY(journal_start(s->journals[j]));
+    return storage_flush(s);
 }
 
 enum err storage_open(struct storage **out, const struct storage_conf *conf)
@@ -111,13 +182,15 @@ enum err storage_open(struct storage **out, const struct storage_conf *conf)
     struct storage *s = mem_new(struct storage);
     s->conf = *conf;
     s->loops = conf->journal.loops;
+    s->device_bytes = conf->half_bytes / conf->n_devices;
+    pthread_mutex_init(&s->marks_lock, NULL);
     *out = s;
-    enum err err = open_parts(s);
-    for (unsigned i = 0; i < s->loops->n; i++) {
-        ledgers_init(&s->shards[i].ledgers, s->index);
-        write_cache_init(&s->shards[i].cache);
-        read_cache_init(&s->shards[i].read, conf->read_cache_bytes / s->loops->n);
-    }
+    enum err err = open_devices(s);
+    if (!err)
+        err = welcome_new(s);
+    if (!err)
+        err = open_journals(s);
+    open_shards(s);
     if (!err)
         err = replay(s);
     if (err)
@@ -128,13 +201,34 @@ enum err storage_open(struct storage **out, const struct storage_conf *conf)
 enum err storage_serve(struct storage *s)
 {
     s->is_serving = true;
-    return checkpoint_start(s->checkpoint);
+    for (unsigned i = 0; i < s->n_devices; i++)
+        TRY(checkpoint_start(s->devices[i].checkpoint));
+    return ERR_OK;
+}
+
+static void close_journals(struct storage *s)
+{
+    for (unsigned j = 0; j < s->n_journals; j++)
+        journal_close(&s->journals[j]);
 }
 
 void storage_stop(struct storage *s)
 {
-    checkpoint_stop(s->checkpoint);
-    journal_close(&s->journal);
+    for (unsigned i = 0; i < s->n_devices; i++)
+        checkpoint_stop(s->devices[i].checkpoint);
+    close_journals(s);
+}
+
+static void close_shards(struct storage *s)
+{
+    for (unsigned i = 0; i < s->loops->n; i++) {
+        struct storage_shard *sh = &s->shards[i];
+        ledgers_end(&sh->ledgers);
+        read_cache_end(&sh->read);
+        for (unsigned d = 0; d < s->n_devices; d++)
+            write_cache_end(&sh->caches[d]);
+        mem_free(sh->caches);
+    }
 }
 
 void storage_close(struct storage **storage)
@@ -143,17 +237,40 @@ void storage_close(struct storage **storage)
     *storage = NULL;
     if (!s)
         return;
-    if (s->journal)
-        journal_close(&s->journal);
-    checkpoint_close(&s->checkpoint);
-    for (unsigned i = 0; i < s->loops->n; i++) {
-        ledgers_end(&s->shards[i].ledgers);
-        write_cache_end(&s->shards[i].cache);
-        read_cache_end(&s->shards[i].read);
-    }
-    entry_log_close(&s->log);
-    entry_index_close(&s->index);
+    close_journals(s);
+    for (unsigned i = 0; i < s->n_devices; i++)
+        checkpoint_close(&s->devices[i].checkpoint);
+    close_shards(s);
+    for (unsigned i = 0; i < s->n_devices; i++)
+        device_close(&s->devices[i]);
+    pthread_mutex_destroy(&s->marks_lock);
     mem_free(s);
+}
+
+/* The others too when one fails. */
+enum err storage_flush(struct storage *s)
+{
+    enum err first = ERR_OK;
+    for (unsigned i = 0; i < s->n_devices; i++) {
+        const enum err err = checkpoint_run(s->devices[i].checkpoint, true);
+        first = first ? first : err;
+    }
+    return first;
+}
+
+void storage_kick(struct storage *s)
+{
+    for (unsigned i = 0; i < s->n_devices; i++)
+        checkpoint_kick(s->devices[i].checkpoint);
+}
+
+void storage_marks_moved(struct storage *s, struct device *d, const struct marks *stored)
+{
+    pthread_mutex_lock(&s->marks_lock);
+    d->marks = *stored;
+    for (unsigned j = 0; j < s->n_journals; j++)
+        journal_trim(s->journals[j], least_mark(s, j));
+    pthread_mutex_unlock(&s->marks_lock);
 }
 
 /* ---- shards --------------------------------------------------------------------------------- */
@@ -185,18 +302,19 @@ enum err storage_put(struct storage *s, struct ledger *l, int64_t entry, int64_t
                      struct slice bytes)
 {
     struct storage_shard *sh = storage_shard(s, l->row.id);
+    struct device *d = l->device;
     const size_t cost = write_cache_cost(bytes.len);
-    const size_t before = atomic_load(&s->active_bytes);
-    if (before > 0 && before + cost > s->conf.half_bytes) {
+    const size_t before = atomic_load(&d->active_bytes);
+    if (before > 0 && before + cost > s->device_bytes) {
         slice_drop(&bytes);
         if (s->is_serving)
-            checkpoint_kick(s->checkpoint);
+            checkpoint_kick(d->checkpoint);
         return ERR_BUSY;
     }
-    write_cache_put(&sh->cache, l->row.id, entry, bytes);
-    atomic_fetch_add(&s->active_bytes, cost);
-    if (before < s->conf.half_bytes / 2 && before + cost >= s->conf.half_bytes / 2 && s->is_serving)
-        checkpoint_kick(s->checkpoint);
+    write_cache_put(&sh->caches[d->number], l->row.id, entry, bytes);
+    atomic_fetch_add(&d->active_bytes, cost);
+    if (before < s->device_bytes / 2 && before + cost >= s->device_bytes / 2 && s->is_serving)
+        checkpoint_kick(d->checkpoint);
     if (entry > l->row.last)
         l->row.last = entry;
     if (lac > l->row.lac)
@@ -217,11 +335,11 @@ void storage_put_lac(struct storage *s, struct ledger *l, struct view body)
     ledger_changed(&storage_shard(s, l->row.id)->ledgers, l);
 }
 
-const struct slice *storage_look(struct storage *s, int64_t ledger, int64_t entry)
+const struct slice *storage_look(struct storage *s, const struct ledger *l, int64_t entry)
 {
-    struct storage_shard *sh = storage_shard(s, ledger);
-    const struct slice *found = write_cache_find(&sh->cache, ledger, entry);
-    return found ? found : read_cache_find(&sh->read, ledger, entry);
+    struct storage_shard *sh = storage_shard(s, l->row.id);
+    const struct slice *found = write_cache_find(&sh->caches[l->device->number], l->row.id, entry);
+    return found ? found : read_cache_find(&sh->read, l->row.id, entry);
 }
 
 void storage_forget_read(struct storage *s, int64_t ledger, int64_t entry)

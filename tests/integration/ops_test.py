@@ -145,8 +145,8 @@ def wrong_directories_are_refused(folder):
     bookie.refuses_to_start("bookie.cookie_refused", "journal")
     bookie.conf["journalDirectories"] = "/proc/nowhere"
     bookie.refuses_to_start("bookie.directory_refused", "/proc/nowhere")
-    bookie.conf["journalDirectories"] = "/a,/b"
-    bookie.refuses_to_start("one journal directory is supported")
+    bookie.conf["journalDirectories"] = "/a, /a"
+    bookie.refuses_to_start("bookie.config_refused", "journalDirectories", "it names a directory twice")
 
 
 def several_on_one_host(folder):

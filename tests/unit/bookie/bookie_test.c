@@ -360,7 +360,7 @@ START_TEST(refuses_what_it_cannot_use)
     place_set(place, "bookieId=");
     ck_assert_int_eq(place_start(place), ERR_BAD_CONFIG);
     place_set(place, "bookieId=b1");
-    place_set(place, "ledgerDirectories=/a,/b");
+    place_set(place, "ledgerDirectories=/a, /a");
     ck_assert_int_eq(place_start(place), ERR_BAD_CONFIG);
     place_set(place, "ledgerDirectories=/dev/null/x"); /* no directory can be made there */
     ck_assert_int_ne(place_start(place), ERR_OK);

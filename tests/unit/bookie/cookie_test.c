@@ -10,21 +10,23 @@
 
 static struct fake_disk *disk;
 static struct metadata *meta;
-static const char *dirs[] = {"j/current", "l/current"};
+static const char *dirs[] = {"j/current", "l/current", "m/current", "i/current"};
+static const char *roots[] = {"j", "l", "m", "i"};
 static struct cookie_conf conf;
 
 static void begin(void)
 {
     disk = fake_disk_new();
     ck_assert_int_eq(meta_memory_open(&meta), ERR_OK);
-    conf = (struct cookie_conf){.bookie_id = "b1",
-                                .journal_dirs = "j",
-                                .ledger_dirs = "l",
-                                .instance_id = "cluster-1",
-                                .dirs = dirs,
-                                .n = 2};
+    conf = (struct cookie_conf){
+        .bookie_id = "b1",
+        .instance_id = "cluster-1",
+        .named = {.journals = {{"j"}, 1}, .ledgers = {{"l"}, 1}, .indexes = {{"l"}, 1}},
+        .roots = roots,
+        .dirs = dirs,
+        .n = 2};
     struct disk *d = fake_disk_of(disk);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 4; i++)
         ck_assert_int_eq(d->ops->mkdir(d, dirs[i]), ERR_OK);
 }
 
@@ -76,10 +78,10 @@ START_TEST(whatever_differs_is_refused)
     conf.instance_id = "cluster-2";
     ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
     conf = right;
-    conf.journal_dirs = "elsewhere";
+    conf.named.journals.at[0] = "elsewhere";
     ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
     conf = right;
-    conf.ledger_dirs = "elsewhere";
+    conf.named.ledgers.at[0] = "elsewhere";
     ck_assert_int_eq(check(), ERR_NOT_ALLOWED);
     conf = right;
     conf.bookie_id = "b2"; /* the cluster knows no b2, and the directories are b1's */

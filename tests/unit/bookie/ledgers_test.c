@@ -9,6 +9,7 @@
 
 static struct ledgers table;
 static struct entry_index *ix;
+static struct device device;
 static char dir[256];
 static const uint8_t key[MASTER_KEY_SIZE] = {1}, other[MASTER_KEY_SIZE] = {2};
 
@@ -18,7 +19,8 @@ static void begin(void)
     snprintf(dir, sizeof dir, "%s/lgm-rows-XXXXXX", tmp ? tmp : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(dir));
     ck_assert_int_eq(entry_index_open(&ix, dir), ERR_OK);
-    ledgers_init(&table, ix);
+    device = (struct device){.index = ix};
+    ledgers_init(&table, &device, 1);
 }
 
 static void end(void)
@@ -40,7 +42,7 @@ static void put_row(void *ctx, const struct ledger_row *row)
 static unsigned freeze(void)
 {
     unsigned n = 0;
-    ledgers_freeze(&table, put_row, &n);
+    ledgers_freeze(&table, &device, put_row, &n);
     ck_assert_int_eq(entry_index_commit(ix), ERR_OK);
     return n;
 }
@@ -65,7 +67,7 @@ START_TEST(only_changes_are_frozen)
     for (int64_t i = 0; i < 10; i++)
         ck_assert_int_eq(ledgers_claim(&table, i, key, &l), ERR_OK);
     ck_assert_uint_eq(freeze(), 10);
-    ledgers_thaw(&table);
+    ledgers_thaw(&table, &device);
     ck_assert_int_eq(ledgers_find(&table, 3, &l), ERR_OK);
     ledger_changed(&table, l);
     ledger_changed(&table, l);
@@ -91,7 +93,7 @@ START_TEST(forgets_only_what_is_durable)
     ck_assert_uint_eq(freeze(), MANY); /* frozen, but nobody said yet that it is durable */
     ck_assert_int_eq(ledgers_claim(&table, MANY, key, &l), ERR_OK);
     ck_assert_uint_eq(table.n, MANY + 1);
-    ledgers_thaw(&table);
+    ledgers_thaw(&table, &device);
     for (int64_t i = 0; i < 2000; i++)
         ck_assert_int_eq(ledgers_claim(&table, MANY + 1 + i, key, &l), ERR_OK);
     ck_assert_uint_le(table.n, LEDGERS_KEPT + 1);
@@ -115,7 +117,7 @@ START_TEST(refuses_when_all_are_in_use)
     ck_assert_int_eq(err, ERR_BUSY);
     ck_assert_int_eq(n, 4 * LEDGERS_KEPT);
     freeze();
-    ledgers_thaw(&table);
+    ledgers_thaw(&table, &device);
     ck_assert_int_eq(ledgers_claim(&table, n, key, &l), ERR_OK);
     end();
 }
