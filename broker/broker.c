@@ -8,6 +8,7 @@
 #include "broker/doors.h"
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/metrics.h"
+#include "broker/policy/affinity.h"
 #include "broker/policy/ns_policies.h"
 #include "broker/policy/policies.h"
 #include "broker/session/sessions.h"
@@ -26,6 +27,7 @@ struct seat {
     struct broker *broker;
     struct loop *loop;
     unsigned index;
+    struct affinity *affinity;
     struct ledger_client *ledgers;
     struct ml_env *managed_ledgers;
     struct policies *policies;
@@ -157,6 +159,10 @@ static struct ledger_client_conf bookies_conf(const struct broker_conf *c)
                   .enforce_racks = c->enforce_racks,
                   .groups = c->isolation_groups,
                   .second_groups = c->second_groups,
+                  .by_free_space = c->by_free_space,
+                  .free_multiple = (unsigned)c->space_multiple,
+                  .space_look_us = (uint64_t)c->space_look_s * 1000000,
+                  .space_retry_us = (uint64_t)c->space_retry_s * 1000000,
                   .suspect_max_us = (uint64_t)c->quarantine_seconds * 1000000},
     };
 }
@@ -171,7 +177,8 @@ static void seat_open(void *ctx)
     struct ledger_client_conf client = bookies_conf(b->conf);
 
     client.counts = &b->metrics.ledgers;
-
+    s->affinity = affinity_new(s->loop, b->meta, b->conf->strict_affinity);
+    client.placer = affinity_placer(s->affinity);
     s->ledgers = ledger_client_new(s->loop, b->meta, &client);
     s->managed_ledgers = ml_env_new(s->loop, s->ledgers, b->meta, &ml);
     s->policies = policies_new(s->loop, b->meta);
@@ -235,6 +242,7 @@ static void seat_drop(void *ctx)
     policies_drop(&s->policies);
     ml_env_drop(&s->managed_ledgers);
     ledger_client_drop(&s->ledgers);
+    affinity_drop(&s->affinity);
 }
 
 static void on_seats(struct broker *b, void (*fn)(void *ctx))

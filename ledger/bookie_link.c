@@ -6,8 +6,10 @@
 #include "common/conn.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "proto/bookie_v3.h"
 
 enum {
+    INFO_LEDGER = -1, /* in the table, of what concerns none */
     TABLE_FIRST = 64,
     REST_FIRST_US = 100 * 1000,
     REST_MAX_US = 5 * 1000 * 1000,
@@ -302,12 +304,31 @@ static void on_reply(struct bookie_link *b, const struct bookie_response *r, str
         finish(q, bookie_status_to_err(r->status), body);
 }
 
+/* The one thing that is asked in version 3. */
+static bool is_info(const struct bookie_link *b, struct slice frame)
+{
+    return b->state == LINK_READY && frame.len > 0 && frame.base[0] == BOOKIE_V3_FIRST_BYTE;
+}
+
+static void on_info(struct bookie_link *b, struct slice frame)
+{
+    struct link_request *q = find(b, BOOKIE_INFO, INFO_LEDGER, INFO_LEDGER);
+
+    if (q)
+        finish(q, ERR_OK, frame);
+}
+
 static void on_frame(void *ctx, struct slice frame)
 {
     struct bookie_link *b = ctx;
     struct bookie_response r;
 
     b->heard_at = loop_now(b->loop);
+    if (is_info(b, frame)) {
+        on_info(b, frame);
+        slice_drop(&frame);
+        return;
+    }
     enum err err = bookie_response_read(slice_view(frame), &r);
 
     if (err || (b->state == LINK_GREETING && r.op != BOOKIE_AUTH)) {
@@ -420,6 +441,18 @@ void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, in
     q->ledger = ledger;
     q->entry = e;
     chain_push(&frame, slice_copy(bytes, n));
+    request(b, q, &frame);
+}
+
+void link_info(struct bookie_link *b, struct link_request *q)
+{
+    struct chain frame = {0};
+
+    q->link = b;
+    q->op = BOOKIE_INFO;
+    q->size = 0;
+    q->ledger = q->entry = INFO_LEDGER;
+    chain_push(&frame, bookie_info_request());
     request(b, q, &frame);
 }
 

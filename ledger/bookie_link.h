@@ -65,6 +65,8 @@ void link_add(struct bookie_link *b, struct link_request *q, int64_t ledger, ent
               struct chain *frame);
 void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, int64_t ledger,
                entry_id e, const uint8_t key[MASTER_KEY_SIZE]);
+/* What it has of disks, one at a time: `body` of the answer is for bookie_info_read(). */
+void link_info(struct bookie_link *b, struct link_request *q);
 /* It could not be reached a moment ago: requests fail at once. */
 bool link_is_down(const struct bookie_link *b);
 void link_cancel(struct link_request *q); /* no done(); a request at rest is fine */

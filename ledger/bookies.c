@@ -7,6 +7,7 @@
 #include "common/parse.h"
 #include "common/rng.h"
 #include "ledger/bookie_racks.h"
+#include "ledger/bookie_space.h"
 #include "ledger/placement.h"
 #include "metadata/metadata.h"
 #include "metadata/paths.h"
@@ -33,6 +34,7 @@ struct bookie {
     bool fresh; /* the last strike, since it was registered */
     uint64_t struck_at, suspect_until;
     uint32_t uses;
+    uint64_t free; /* bytes; 0: not known */
     struct bookie_link *link[2];
 };
 
@@ -55,6 +57,7 @@ struct bookies {
     struct meta_watch watch;
     struct timer retry;
     struct bookie_racks *racks;
+    struct bookie_space *space; /* NULL: it does not matter */
     struct list_node watchers;
 };
 
@@ -368,15 +371,28 @@ static bool lists(const char *list, const char *word)
     return false;
 }
 
-static uint32_t tier_of(const struct bookies *b, const struct bookie *k)
+static uint32_t tier_in(const char *groups, const char *second_groups, const struct bookie *k)
 {
     const char *group = k->group ? k->group : "";
 
+    if (lists(groups, group))
+        return 0;
+    return lists(second_groups, group) ? 1 : PLACEMENT_EXCLUDED;
+}
+
+/* A ledger that wishes for no group is kept out of all of them. */
+static uint32_t tier_of(const struct bookies *b, const struct placement_record *wish,
+                        const struct bookie *k)
+{
+    if (wish && lists(wish->groups, "*"))
+        return 0;
+    if (wish && !wish->groups[0] && !wish->second_groups[0])
+        return k->group ? PLACEMENT_EXCLUDED : 0;
+    if (wish)
+        return tier_in(wish->groups, wish->second_groups, k);
     if (!b->groups[0] && !b->second_groups[0])
         return 0;
-    if (lists(b->groups, group))
-        return 0;
-    return lists(b->second_groups, group) ? 1 : PLACEMENT_EXCLUDED;
+    return tier_in(b->groups, b->second_groups, k);
 }
 
 static bool is_suspect(const struct bookies *b, const struct bookie *k)
@@ -391,7 +407,8 @@ static bool failed_just_now(const struct bookies *b, const struct bookie *k)
 }
 
 /* All of them, with those excluded that cannot take a slot. */
-static struct placement_bookie *describe(const struct bookies *b, bool all_suspects)
+static struct placement_bookie *describe(const struct bookies *b,
+                                         const struct placement_record *wish, bool all_suspects)
 {
     struct placement_bookie *all = mem_alloc((b->n + 1) * sizeof *all);
 
@@ -404,8 +421,9 @@ static struct placement_bookie *describe(const struct bookies *b, bool all_suspe
             .host = k->host_no,
             .rack = k->rack_no,
             .region = k->region_no,
-            .tier = can ? tier_of(b, k) : PLACEMENT_EXCLUDED,
+            .tier = can ? tier_of(b, wish, k) : PLACEMENT_EXCLUDED,
             .uses = k->uses,
+            .free = k->free,
             .suspect = is_suspect(b, k),
         };
     }
@@ -419,12 +437,15 @@ static struct placement_rules rules_of(const struct bookies *b, struct quorum q)
                                     .racks = b->place.racks,
                                     .regions = b->place.regions,
                                     .racks_min = b->place.racks_min,
-                                    .enforce_racks = b->place.enforce_racks};
+                                    .enforce_racks = b->place.enforce_racks,
+                                    .by_free_space = b->place.by_free_space,
+                                    .free_multiple = b->place.free_multiple};
 }
 
-enum err bookies_choose(struct bookies *b, struct quorum q, uint32_t *out)
+enum err bookies_choose(struct bookies *b, const struct bookies_wish *w, uint32_t *out)
 {
-    struct placement_bookie *all = describe(b, true);
+    struct placement_bookie *all = describe(b, w->groups, true);
+    const struct quorum q = w->quorum;
     struct placement_rules rules = rules_of(b, q);
     uint32_t member[ENSEMBLE_MAX];
 
@@ -437,10 +458,11 @@ enum err bookies_choose(struct bookies *b, struct quorum q, uint32_t *out)
     return err;
 }
 
-bool bookies_replace(struct bookies *b, struct quorum q, const uint32_t *members, unsigned slot,
-                     bool must, uint32_t *out)
+bool bookies_replace(struct bookies *b, const struct bookies_wish *w, const uint32_t *members,
+                     unsigned slot, bool must, uint32_t *out)
 {
-    struct placement_bookie *all = describe(b, must);
+    struct placement_bookie *all = describe(b, w->groups, must);
+    const struct quorum q = w->quorum;
     struct placement_rules rules = rules_of(b, q);
     uint32_t member[ENSEMBLE_MAX], old = members[slot];
 
@@ -453,10 +475,10 @@ bool bookies_replace(struct bookies *b, struct quorum q, const uint32_t *members
     return err == ERR_OK;
 }
 
-/* Of a recovery: copies that lie close together are better than none. */
+/* Of a recovery: copies that lie close together, or anywhere, are better than none. */
 bool bookies_spare(struct bookies *b, const uint32_t *not_these, unsigned n, uint32_t *out)
 {
-    struct placement_bookie *all = describe(b, true);
+    struct placement_bookie *all = describe(b, NULL, true);
     unsigned seen = n < ENSEMBLE_MAX ? n : ENSEMBLE_MAX - 1;
     struct placement_rules rules = rules_of(b, (struct quorum){seen + 1, seen + 1, 1});
     uint32_t member[ENSEMBLE_MAX];
@@ -475,6 +497,21 @@ bool bookies_spare(struct bookies *b, const uint32_t *not_these, unsigned n, uin
 void bookies_use(struct bookies *b, uint32_t number, int by)
 {
     bookie_of(b, number)->uses += (uint32_t)by;
+}
+
+uint32_t bookies_count(const struct bookies *b)
+{
+    return b->n;
+}
+
+bool bookies_is_writable(const struct bookies *b, uint32_t number)
+{
+    return bookie_of(b, number)->writable;
+}
+
+void bookies_set_free(struct bookies *b, uint32_t number, uint64_t bytes)
+{
+    bookie_of(b, number)->free = bytes;
 }
 
 void bookies_suspect(struct bookies *b, uint32_t number)
@@ -514,6 +551,8 @@ struct bookies *bookies_new(struct loop *l, struct metadata *meta, const struct 
     meta_watch(meta, PATH_BOOKIES, &b->watch);
     list(b);
     b->racks = bookie_racks_new(l, meta, b);
+    if (place->by_free_space)
+        b->space = bookie_space_new(l, b, place->space_look_us, place->space_retry_us);
     return b;
 }
 
@@ -525,6 +564,7 @@ void bookies_drop(struct bookies **bookies)
     if (!b)
         return;
     bookie_racks_drop(&b->racks);
+    bookie_space_drop(&b->space);
     meta_unwatch(b->meta, &b->watch);
     loop_cancel(b->loop, &b->retry);
     b->gone = true;

@@ -14,6 +14,7 @@
 #include "ledger/client.h"
 
 struct bookies;
+struct placement_record;
 
 /* Plain reads and adds; fencing reads and recovery adds.  See bookie_link.h for the reason. */
 enum link_kind { LINK_PLAIN, LINK_RECOVERY };
@@ -36,15 +37,24 @@ void bookies_place(struct bookies *b, const char *id, const char *group, const c
 void bookies_unplace(struct bookies *b);
 void bookies_placed(struct bookies *b);
 
+/* What a ledger is to have: its quorum, and the groups of bookies that it is kept in. */
+struct bookies_wish {
+    struct quorum quorum;
+    const struct placement_record *groups; /* NULL: as the placement_conf says */
+};
 /* For a new ledger.  Not who could not be reached just now. */
-MUST_CHECK enum err bookies_choose(struct bookies *b, struct quorum q, uint32_t *out);
+MUST_CHECK enum err bookies_choose(struct bookies *b, const struct bookies_wish *w, uint32_t *out);
 /* Somebody else for a slot of an ensemble; `must`: rather one that failed
  * just now than none. */
-bool bookies_replace(struct bookies *b, struct quorum q, const uint32_t *members, unsigned slot,
-                     bool must, uint32_t *out);
+bool bookies_replace(struct bookies *b, const struct bookies_wish *w, const uint32_t *members,
+                     unsigned slot, bool must, uint32_t *out);
 /* Anyone who is none of these. */
 bool bookies_spare(struct bookies *b, const uint32_t *not_these, unsigned n, uint32_t *out);
 void bookies_use(struct bookies *b, uint32_t number, int by); /* ledgers being written there */
+/* Those that take writes have numbers below this; and what their disks have, as it was last. */
+uint32_t bookies_count(const struct bookies *b);
+bool bookies_is_writable(const struct bookies *b, uint32_t number);
+void bookies_set_free(struct bookies *b, uint32_t number, uint64_t bytes);
 /* It has just failed: for a while, longer each time that it happens again soon, it is chosen only
  * when there is nobody else. */
 void bookies_suspect(struct bookies *b, uint32_t number);

@@ -35,6 +35,9 @@ struct placement_conf {
     unsigned racks_min;  /* in a write set */
     bool enforce_racks;
     const char *groups, *second_groups; /* comma between them; empty or NULL: any */
+    bool by_free_space;     /* bookies are asked for it; else by what is written there now */
+    unsigned free_multiple; /* of the median; more counts as that; 0: no limit */
+    uint64_t space_look_us, space_retry_us; /* so often; after a failure */
     uint64_t suspect_max_us; /* longest time that a failing bookie is avoided; 0: 30 min */
 };
 
@@ -44,6 +47,23 @@ struct ledger_counts {
     struct metric lacking; /* ledgers that do without a failed bookie now, for want of another */
     struct metric second_reads; /* asked besides a slow bookie */
     struct metric corrupt;      /* entries that came with a wrong digest */
+};
+
+/* Custom metadata of a ledger: application=pulsar and the like.  PLACEMENT_TAG (records.h) says
+ * which groups of bookies it is kept in, now and when one of them is replaced. */
+struct ledger_tag {
+    const char *key;
+    struct view value;
+};
+
+/* Knows for each new ledger what PLACEMENT_TAG is to say.  `tags` are borrowed until told(), which
+ * never comes in ask()'s stack; an empty rule: nothing. */
+struct ledger_place {
+    void (*told)(struct ledger_place *p, enum err err, struct view rule);
+};
+struct ledger_placer {
+    void (*ask)(struct ledger_placer *p, const struct ledger_tag *tags, unsigned n,
+                struct ledger_place *place);
 };
 
 struct ledger_client_conf {
@@ -56,6 +76,7 @@ struct ledger_client_conf {
     uint64_t slow_us;         /* an append that takes longer names who is late; 0: never */
     bool delay_changes;       /* replace a failed bookie only when the ack quorum needs it */
     struct placement_conf place;
+    struct ledger_placer *placer; /* borrowed for the client's life; NULL: nobody */
     struct ledger_counts *counts; /* borrowed for the client's life; NULL: its own */
     struct tls *tls;              /* to the bookies; NULL: plain */
 };
@@ -74,12 +95,6 @@ struct bookies_watch {
 };
 void ledger_client_watch(struct ledger_client *c, struct bookies_watch *w);
 void ledger_client_unwatch(struct ledger_client *c, struct bookies_watch *w);
-
-/* Custom metadata of a ledger: application=pulsar and the like. */
-struct ledger_tag {
-    const char *key;
-    struct view value;
-};
 
 struct ledger_call {
     /* `l` is given on ERR_OK of create and open, else NULL. */

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/rng.h"
@@ -19,6 +21,9 @@ struct creating {
     struct meta_call meta;
     struct task fail;
     int64_t block;
+    struct ledger_place place;
+    struct ledger_tag *tags; /* while the placer is asked */
+    unsigned n_tags;
     char path[META_KEY_MAX];
 };
 
@@ -178,9 +183,82 @@ static void take_id(struct creating *k)
     meta_counter(k->client->meta, PATH_LEDGER_COUNTER, k->block, &k->meta);
 }
 
+static enum err choose(struct creating *k, const struct ledger_tag *tags, unsigned n)
+{
+    struct placement_record groups;
+    struct bookies_wish wish = {.quorum = k->quorum};
+    enum err err = ERR_NOT_FOUND;
+
+    for (unsigned i = 0; i < n && err; i++)
+        if (strcmp(tags[i].key, PLACEMENT_TAG) == 0)
+            err = placement_record_read(tags[i].value, &groups);
+    if (!err)
+        wish.groups = &groups;
+    err = bookies_choose(k->client->bookies, &wish, k->members);
+    if (wish.groups)
+        placement_record_drop(&groups);
+    return err;
+}
+
+/* Errors come later: nobody is answered in his own stack. */
+static void begin(struct creating *k, const struct ledger_tag *tags, unsigned n)
+{
+    struct ledger_client *c = k->client;
+
+    k->err = quorum_valid(k->quorum) ? choose(k, tags, n) : ERR_NOT_ALLOWED;
+    if (k->err) {
+        loop_post(c->loop, &k->fail);
+        return;
+    }
+    /* The token tells our put from another's, should its answer get lost. */
+    k->token = (int64_t)(rng_next(&c->seed) >> 1);
+    k->value = layout_first(c->bookies, k->quorum, k->members, k->token, tags, n);
+    take_id(k);
+}
+
+/* ---- where it is to be ---- */
+
+static void keep_tags(struct creating *k, const struct ledger_tag *tags, unsigned n)
+{
+    k->tags = mem_alloc((n + 1) * sizeof *k->tags); /* one more: the rule */
+    k->n_tags = n;
+    for (unsigned i = 0; i < n; i++) {
+        uint8_t *value = mem_alloc(tags[i].value.len + 1);
+        if (tags[i].value.len > 0)
+            memcpy(value, tags[i].value.base, tags[i].value.len);
+        k->tags[i].key = mem_string(tags[i].key);
+        k->tags[i].value = view_of(value, tags[i].value.len);
+    }
+}
+
+static void drop_tags(struct creating *k)
+{
+    for (unsigned i = 0; i < k->n_tags; i++) {
+        mem_free((void *)(uintptr_t)k->tags[i].key);
+        mem_free((void *)(uintptr_t)k->tags[i].value.base);
+    }
+    mem_free(k->tags);
+    k->tags = NULL;
+}
+
+static void told(struct ledger_place *place, enum err err, struct view rule)
+{
+    struct creating *k = container_of(place, struct creating, place);
+
+    if (err) {
+        drop_tags(k);
+        end(k, err, NULL);
+        return;
+    }
+    k->tags[k->n_tags] = (struct ledger_tag){PLACEMENT_TAG, rule};
+    begin(k, k->tags, k->n_tags + (rule.len > 0));
+    drop_tags(k);
+}
+
 void ledger_create(struct ledger_client *c, struct quorum q, int64_t above,
                    const struct ledger_tag *tags, unsigned n, struct ledger_call *call)
 {
+    struct ledger_placer *placer = c->conf.placer;
     struct creating *k = mem_new(struct creating);
 
     client_hold(c);
@@ -192,13 +270,11 @@ void ledger_create(struct ledger_client *c, struct quorum q, int64_t above,
     k->call = call;
     k->fail.run = fail_now;
     k->meta.home = c->loop;
-    k->err = quorum_valid(q) ? bookies_choose(c->bookies, q, k->members) : ERR_NOT_ALLOWED;
-    if (k->err) {
-        loop_post(c->loop, &k->fail);
+    k->place.told = told;
+    if (!placer) {
+        begin(k, tags, n);
         return;
     }
-    /* The token tells our put from another's, should its answer get lost. */
-    k->token = (int64_t)(rng_next(&c->seed) >> 1);
-    k->value = layout_first(c->bookies, q, k->members, k->token, tags, n);
-    take_id(k);
+    keep_tags(k, tags, n);
+    placer->ask(placer, k->tags, n, &k->place);
 }

@@ -59,6 +59,16 @@ static void read_end(const record *r, struct ledger_facts *f)
     f->length = r->length;
 }
 
+/* What is no policy of ours binds nobody. */
+static void read_groups(const record *r, struct layout *l)
+{
+    for (size_t i = 0; i < r->n_custommetadata; i++) {
+        const custom *c = r->custommetadata[i];
+        if (c->key && strcmp(c->key, PLACEMENT_TAG) == 0 && c->has_value && !l->grouped)
+            l->grouped = !placement_record_read(view_of(c->value.data, c->value.len), &l->groups);
+    }
+}
+
 static enum err read_record(const record *r, struct bookies *bookies, struct layout *l)
 {
     TRY(read_quorum(r, &l->facts.quorum));
@@ -70,6 +80,7 @@ static enum err read_record(const record *r, struct bookies *bookies, struct lay
     l->facts.tail = l->fragments[l->n - 1];
     read_end(r, &l->facts);
     read_seal(r, l);
+    read_groups(r, l);
     return ERR_OK;
 }
 
@@ -93,7 +104,14 @@ void layout_drop(struct layout *l)
     if (l->record)
         bookkeeper__ledger_metadata_format__free_unpacked(l->record, NULL);
     mem_free(l->fragments);
+    placement_record_drop(&l->groups);
     *l = (struct layout){0};
+}
+
+struct bookies_wish layout_wish(const struct layout *l)
+{
+    return (struct bookies_wish){.quorum = l->facts.quorum,
+                                 .groups = l->grouped ? &l->groups : NULL};
 }
 
 const struct fragment *layout_find(const struct layout *l, entry_id e)

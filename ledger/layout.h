@@ -18,12 +18,15 @@ struct layout {
     struct fragment *fragments; /* n, in order of first; owned */
     struct digest digest;
     uint8_t key[MASTER_KEY_SIZE];
+    struct placement_record groups; /* its bookies', if grouped */
+    bool grouped;
 };
 
 /* Fills an empty layout or replaces what is there; on failure it is as before. */
 MUST_CHECK enum err layout_read(struct layout *l, struct bookies *bookies, struct view value,
                                 int64_t version);
 void layout_drop(struct layout *l);
+struct bookies_wish layout_wish(const struct layout *l); /* borrows from l */
 /* The fragment that e is in. */
 const struct fragment *layout_find(const struct layout *l, entry_id e);
 

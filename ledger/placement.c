@@ -1,14 +1,15 @@
 #include "ledger/placement.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/mem.h"
 #include "common/rng.h"
 
 enum {
     STRICT_TRIES = 16, /* with the best for each slot, until each write set has its racks */
     LOOSE_TRIES = 64,  /* then with anyone of the same tier, as good as suspected or not */
     TRIES = 1024,      /* then, if it must be so, with anyone */
-    FREE_MULTIPLE = 3, /* of the average: what more space than that counts as */
     COSTS = 5
 };
 
@@ -22,8 +23,8 @@ struct search {
     const struct placement_bookie *all;
     size_t count;
     const struct placement_bookie *member[ENSEMBLE_MAX]; /* NULL: nobody yet */
-    uint64_t average_free;
-    unsigned racks; /* that a write set is to have */
+    uint64_t median_free;                                /* 0: it does not matter */
+    unsigned racks;                                      /* that a write set is to have */
     unsigned try;
     uint64_t *seed;
 };
@@ -85,12 +86,13 @@ static int compare(const struct cost *a, const struct cost *b)
 /* How much of a lot it has among its equals. */
 static uint64_t weight_of(const struct search *s, const struct placement_bookie *c)
 {
-    uint64_t most = FREE_MULTIPLE * s->average_free, is = c->free ? c->free : s->average_free;
+    const uint64_t part = s->median_free / 1000 + 1, multiple = s->rules->free_multiple;
+    const uint64_t is = (c->free ? c->free : s->median_free) / part;
+    const uint64_t most = multiple ? multiple * (s->median_free / part) : UINT32_MAX;
 
-    if (!s->rules->by_free_space || s->average_free == 0)
+    if (s->median_free == 0)
         return 1;
-    is = is < most ? is : most;
-    return is / (s->average_free / 1000 + 1) + 1;
+    return (is < most ? is : most) + 1;
 }
 
 /* One of the best for a slot, NULL when nobody is left.  Drawn in one pass: the n-th of equals
@@ -173,15 +175,27 @@ static unsigned racks_wanted(const struct placement_rules *rules,
     return least_of(want, there);
 }
 
-static uint64_t average_free(const struct placement_bookie *all, size_t count)
+static int by_size(const void *a, const void *b)
 {
-    uint64_t sum = 0, known = 0;
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-    for (size_t i = 0; i < count; i++) {
-        sum += all[i].free / 1024;
-        known += all[i].free > 0;
-    }
-    return known ? sum / known * 1024 : 0;
+    return (x > y) - (x < y);
+}
+
+/* 0: nobody's is known. */
+static uint64_t median_free(const struct placement_bookie *all, size_t count)
+{
+    uint64_t *known = mem_alloc((count + 1) * sizeof *known), median = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (all[i].free > 0)
+            known[n++] = all[i].free;
+    qsort(known, n, sizeof *known, by_size);
+    if (n > 0)
+        median = known[(n - 1) / 2] / 2 + known[n / 2] / 2 + 1;
+    mem_free(known);
+    return median;
 }
 
 enum err placement_fill(const struct placement_rules *rules, const struct placement_bookie *all,
@@ -190,7 +204,7 @@ enum err placement_fill(const struct placement_rules *rules, const struct placem
     struct search begin = {.rules = rules,
                            .all = all,
                            .count = count,
-                           .average_free = average_free(all, count),
+                           .median_free = rules->by_free_space ? median_free(all, count) : 0,
                            .racks = racks_wanted(rules, all, count),
                            .seed = seed};
     struct search best = begin;

@@ -24,7 +24,7 @@ struct placement_bookie {
     uint32_t host, rack, region; /* equal numbers: the same one */
     uint32_t tier;               /* lower ones first; EXCLUDED: only a member can be of these */
     uint32_t uses;               /* ledgers of ours that are written there now */
-    uint64_t free;               /* bytes; 0: not known */
+    uint64_t free;               /* bytes; 0: not known, then the median */
     bool suspect;                /* failed a short while ago: only when there is nobody else */
 };
 
@@ -35,6 +35,7 @@ struct placement_rules {
     unsigned racks_min;  /* different ones in each write set... */
     bool enforce_racks;  /* ... or nobody is chosen; else as far as can be */
     bool by_free_space;
+    unsigned free_multiple; /* of the median of free space: what more than that counts as; 0: all */
 };
 
 /* Fills the slots of `member` that are NOBODY; the others stay, and are among `all`.  `seed`

@@ -416,9 +416,10 @@ static bool is_bad(void *ctx, uint32_t bookie)
 static bool spare(void *ctx, const uint32_t *members, unsigned slot, uint32_t *out)
 {
     struct repair *r = ctx;
+    const struct bookies_wish wish = layout_wish(&r->layout);
 
     for (unsigned i = 0; i < SPARE_TRIES; i++) {
-        if (!bookies_replace(bookies_of(r), r->layout.facts.quorum, members, slot, true, out))
+        if (!bookies_replace(bookies_of(r), &wish, members, slot, true, out))
             return false;
         if (!is_bad(r, *out))
             return true;

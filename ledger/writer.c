@@ -334,8 +334,9 @@ static bool spare(void *ctx, const struct fragment *next, unsigned slot, bool mu
 {
     struct writer *w = ctx;
 
-    return bookies_replace(w->ledger->client->bookies, w->core.quorum, next->bookie, slot, must,
-                           out);
+    const struct bookies_wish wish = layout_wish(&w->ledger->layout);
+
+    return bookies_replace(w->ledger->client->bookies, &wish, next->bookie, slot, must, out);
 }
 
 /* Each member is counted once among the ledgers that are written at its bookie. */

@@ -51,6 +51,17 @@ MUST_CHECK enum err bookie_racks_read(struct view value,
                                       void (*each)(void *ctx, const struct bookie_place *p),
                                       void *ctx);
 
+/* What a ledger's custom metadata says of where its bookies are to be: Pulsar's
+ * EnsemblePlacementPolicyConfig as JSON. */
+#define PLACEMENT_TAG "EnsemblePlacementPolicyConfig"
+struct placement_record {
+    char *groups, *second_groups; /* commas between them; "": those in no group; "*": any */
+};
+/* ERR_NOT_FOUND: it is another policy, which says nothing of groups. */
+MUST_CHECK enum err placement_record_read(struct view value, struct placement_record *out);
+void placement_record_drop(struct placement_record *r);
+struct slice placement_record_write(const char *groups, const char *second_groups); /* gives */
+
 /* UnderreplicatedLedgerFormat as text: a ledger lacks the copies that these bookies had. */
 struct mark_record {
     unsigned n;

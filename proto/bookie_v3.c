@@ -416,3 +416,43 @@ size_t bookie_v3_write(uint8_t into[BOOKIE_V3_FRONT], const struct bookie_v3_ans
     write_u32(&front, (uint32_t)(w.len - 4 + a->body_len));
     return w.len;
 }
+
+/* ---- what a client asks --------------------------------------------------------------------- */
+
+enum { INFO_RESPONSE = 105, STATUS = 2, FREE_SPACE = 3 };
+
+struct slice bookie_info_request(void)
+{
+    /* header {version 3, GET_BOOKIE_INFO, txn 1}, request 105 {both spaces} */
+    static const uint8_t bytes[] = {0, 0,    0, 13,   0x0a, 6, 0x08, 3, 0x10,
+                                    8, 0x18, 1, 0xca, 0x06, 2, 0x08, 3};
+
+    return slice_copy(bytes, sizeof bytes);
+}
+
+static enum err read_free_space(struct view message, uint64_t *out)
+{
+    struct fields f;
+
+    TRY(read_fields(message, 0, &f));
+    if (lacks(&f, F1 | F3))
+        return ERR_MALFORMED;
+    *out = f.value[FREE_SPACE];
+    return f.value[1] == BOOKKEEPER__STATUS_CODE__EOK ? ERR_OK : ERR_IO;
+}
+
+enum err bookie_info_read(struct view frame, uint64_t *free_space)
+{
+    struct reader r = reader_of(frame);
+    struct view message = {0};
+    struct field f;
+
+    while (reader_left(&r) > 0) {
+        TRY(read_field(&r, &f));
+        if (f.number == STATUS && f.kind == VARINT && f.value != BOOKKEEPER__STATUS_CODE__EOK)
+            return ERR_IO;
+        if (f.number == INFO_RESPONSE && f.kind == BYTES)
+            message = f.bytes;
+    }
+    return message.base ? read_free_space(message, free_space) : ERR_MALFORMED;
+}

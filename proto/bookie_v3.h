@@ -61,6 +61,11 @@ struct bookie_v3_answer {
     size_t body_len;           /* READ, READ_LAC: the entry; LIST: entry_list.h; sent behind */
 };
 
+/* What a client asks of a bookie's disks, with the length in front; gives.  And what comes back:
+ * ERR_MALFORMED, or what the bookie says. */
+struct slice bookie_info_request(void);
+MUST_CHECK enum err bookie_info_read(struct view frame, uint64_t *free_space);
+
 /* With the length in front; gives how long it is. */
 enum { BOOKIE_V3_FRONT = 192 };
 size_t bookie_v3_write(uint8_t into[BOOKIE_V3_FRONT], const struct bookie_v3_answer *a);

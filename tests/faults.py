@@ -64,14 +64,13 @@ class Disk:
         """Up to so many bytes, or as far as it goes."""
         at = os.statvfs(self.path)
         size = at.f_bavail * at.f_frsize - leave
-        with open(os.path.join(self.path, "filler"), "wb") as f:
-            with contextlib.suppress(OSError):
-                os.posix_fallocate(f.fileno(), 0, max(size, 1))
-            if leave == 0:
-                with contextlib.suppress(OSError):
-                    f.seek(0, os.SEEK_END)
-                    while f.write(bytes(4096)):
-                        f.flush()
+        f = os.open(os.path.join(self.path, "filler"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with contextlib.suppress(OSError):
+            os.posix_fallocate(f, 0, max(size, 1))
+        with contextlib.suppress(OSError):
+            while leave == 0 and os.write(f, bytes(4096)) > 0:
+                pass
+        os.close(f)
 
     def empty(self):
         os.unlink(os.path.join(self.path, "filler"))
@@ -299,20 +298,23 @@ def fill(w, rng, free):
     w.disks[b].empty()
 
 
-def new_line(files, texts, seconds):
-    """The first of the processes that says one of the texts from now on."""
-    at = {p: os.stat(p.log).st_size for p in files}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for p in files:
-            with open(p.log, "rb") as f:
-                f.seek(at[p])
-                news = f.read()
-            at[p] += len(news)
-            if any(text in news for text in texts):
-                return p
-        time.sleep(0.0005)
-    return None
+class News:
+    """What processes say from now on."""
+
+    def __init__(self, them):
+        self.at = {p: os.stat(p.log).st_size for p in them}
+
+    def first_to_say(self, text, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for p, at in self.at.items():
+                with open(p.log, "rb") as f:
+                    f.seek(at)
+                    said = f.read()
+                if text in said:
+                    return p
+            time.sleep(0.0005)
+        return None
 
 
 def change(w, rng, free):
@@ -327,9 +329,10 @@ def change(w, rng, free):
     victim = max(bookies, key=lambda b: named[b.conf["bookieId"]])
     if how == "before its end":
         w.etcd.freeze()
+    news = News(brokers)
     w.kill(victim)
-    texts = [b"ledger.ensemble_changed" if how == "after its end" else b"ledger.bookie_failed"]
-    broker = new_line(brokers, texts, 3)
+    broker = news.first_to_say(b"ledger.ensemble_changed" if how == "after its end" else
+                               b"ledger.bookie_failed", 3)
     if broker:
         w.kill(broker)
     if how == "before its end":

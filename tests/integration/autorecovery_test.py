@@ -167,6 +167,42 @@ def marks_that_wait(folder):
         consume(c, "waiting", log)
 
 
+def kept_in_its_groups(folder):
+    """A namespace's ledgers are where its groups are, also what is made again of them."""
+    with hosts(folder, bookies=5) as c:
+        gold = [name(b) for b in c.bookies[:2]]
+        groups = {"gold": gold, "silver": [name(c.bookies[2])], "other": [name(c.bookies[3])]}
+
+        def admin(method, path, body=None):
+            status, text = c.brokers[0].http("/admin/v2/" + path, method, body)
+            assert status in (200, 204), (path, status, text)
+
+        def place(bookie, group):
+            admin("POST", f"bookies/racks-info/{bookie}?group={group}", {"rack": f"/r/{bookie}"})
+
+        def named():
+            return set(named_in(ledgers(c)))
+        for group, them in groups.items():
+            for bookie in them:
+                place(bookie, group)
+        admin("PUT", "namespaces/public/bound", {})
+        admin("POST", "namespaces/public/bound/persistence/bookieAffinity",
+              {"bookkeeperAffinityGroupPrimary": "gold", "bookkeeperAffinityGroupSecondary": "silver"})
+        log = os.path.join(folder, "bound.log")
+        topic = "persistent://public/bound/t"
+        c.run("verify", "produce", topic, "--count", "1500", "--rate", "1000", "--log", log)
+        assert named() == {*gold, name(c.bookies[2])}, ledgers(c)
+        lose(c.bookies[0])
+        wait_until(lambda: marks(c), 60, "they are marked")
+        # Two are there, and the group has no other.
+        assert not named() & {name(b) for b in c.bookies[3:]}, ledgers(c)
+        place(name(c.bookies[4]), "gold")
+        wait_whole(c, [gold[0]])
+        assert named() == {gold[1], name(c.bookies[2]), name(c.bookies[4])}, ledgers(c)
+        v = verdict(c.run("verify", "consume", topic, "--log", log).stdout)
+        assert v["lost"] == v["duplicated"] == v["reordered"] == 0 and v["checked"] > 0, v
+
+
 def scrub(folder):
     """A bookie that stood while others wrote on lacks entries: nobody but a comparison can tell."""
     with hosts(folder, bookies=3, conf={"auditorPeriodicCheckInterval": 1, "zkTimeout": 60000}) as c:
@@ -260,7 +296,7 @@ def embedded_metadata(folder):
 
 
 CASES = [lost_bookies, lost_while_written, decommission_of_one_that_runs, pause_and_resume,
-         marks_that_wait, scrub, salvage, embedded_metadata]
+         marks_that_wait, kept_in_its_groups, scrub, salvage, embedded_metadata]
 
 
 def main():

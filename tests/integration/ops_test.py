@@ -330,7 +330,6 @@ def promises_that_are_not_given_stop_the_start(folder):
             ("lgm-bookie", ("journalSyncData=false", "journalWriteData=false", "httpServerTlsEnable=true",
                             "bookieAuthProviderFactoryClass=x", "enforceMinNumRacksPerWriteQuorum=true")),
             ("lgm-broker", ("bookkeeperTLSClientAuthentication=true", "encryptionRequireOnProducer=true",
-                            "strictBookieAffinityEnabled=true",
                             "managedLedgerDigestType=DUMMY"))):
         for pair in pairs:
             done = run(program, "--set", pair)

@@ -8,6 +8,7 @@
 #include "common/list.h"
 #include "common/listener.h"
 #include "common/mem.h"
+#include "proto/bookie_v3.h"
 
 struct stored {
     struct list_node node;
@@ -161,12 +162,35 @@ static void on_read(struct visitor *v, const struct bookie_request *q)
     }
 }
 
+static void on_info(struct visitor *v, struct slice frame)
+{
+    const uint64_t space = v->bookie->knobs.free_space;
+    uint8_t bytes[BOOKIE_V3_FRONT];
+    struct bookie_request q;
+    struct bookie_v3 v3;
+    enum err err = bookie_v3_read(slice_view(frame), &q, &v3);
+
+    assert(err == ERR_OK);
+    assert(q.op == BOOKIE_INFO);
+    const struct bookie_v3_answer a = {.operation = v3.operation,
+                                       .txn = v3.txn,
+                                       .status = space ? BOOKIE_OK : BOOKIE_EIO,
+                                       .total = (v3.requested & BOOKIE_INFO_TOTAL) ? 1 : -1,
+                                       .free_space = (int64_t)space};
+    conn_send(v->conn, slice_copy(bytes, bookie_v3_write(bytes, &a)));
+}
+
 static void on_frame(void *ctx, struct slice frame)
 {
     struct visitor *v = ctx;
     struct bookie_request q;
-    enum err err = bookie_request_read(slice_view(frame), &q);
 
+    if (frame.base[0] == BOOKIE_V3_FIRST_BYTE) {
+        on_info(v, frame);
+        slice_drop(&frame);
+        return;
+    }
+    enum err err = bookie_request_read(slice_view(frame), &q);
     assert(err == ERR_OK);
     if (q.op == BOOKIE_AUTH)
         conn_send(v->conn, bookie_auth_response(q.version, "AuthDisabledPlugin"));

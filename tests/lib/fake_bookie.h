@@ -17,9 +17,10 @@ struct fake_bookie_knobs {
     struct fault on_add;  /* adds that fail with add_status */
     struct fault on_read; /* reads that fail with read_status */
     int32_t add_status, read_status;
-    uint64_t add_us; /* an add is answered so much later; 0: at once */
-    bool mute;       /* takes everything, answers nothing but AUTH */
-    bool rotten;     /* every entry it gives out has a flipped bit */
+    uint64_t add_us;     /* an add is answered so much later; 0: at once */
+    uint64_t free_space; /* it says so; 0: it fails to */
+    bool mute;           /* takes everything, answers nothing but AUTH */
+    bool rotten;         /* every entry it gives out has a flipped bit */
 };
 
 struct fake_bookie *fake_bookie_new(struct loop *l); /* gives; listens on a free port */

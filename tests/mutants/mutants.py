@@ -193,6 +193,8 @@ MUTANTS = [
      "        missing += racks < s->racks ? s->racks - racks : 0;", "        missing += racks < 1;"),
     ("suspected bookies are as good as others", "ledger/placement.c",
      "{{c->tier, c->suspect}}", "{{c->tier, 0}}"),
+    ("free space counts whatever the others have", "ledger/placement.c",
+     "(is < most ? is : most) + 1", "is + 1"),
     # ---- reader
     ("the first no decides for a reader", "ledger/reader.c",
      "if (next_slot(r, e, s->asked, &other)) {", "if (s->err != ERR_NO_ENTRY && "

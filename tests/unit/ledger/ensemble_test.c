@@ -399,6 +399,130 @@ START_TEST(racks_are_heard_of)
 }
 END_TEST
 
+/* 0 and 1 gold, 2 silver, 3 in another group, 4 in none. */
+static void say_groups(void)
+{
+    struct slab *s = slab_new(4096);
+    static const char *const groups[] = {"gold", "silver", "other"};
+    char *text = (char *)slab_bytes(s);
+    size_t at = 0;
+
+    for (unsigned i = 0; i < 3; i++) {
+        at += (size_t)snprintf(text + at, 4096 - at, "%s\"%s\":{\"%s\":{\"rack\":\"/r\"}",
+                               i ? "}," : "{", groups[i],
+                               fake_bookie_id(house.bookie[i ? i + 1 : 0]));
+        if (i == 0)
+            at += (size_t)snprintf(text + at, 4096 - at, ",\"%s\":{\"rack\":\"/r\"}",
+                                   fake_bookie_id(house.bookie[1]));
+    }
+    at += (size_t)snprintf(text + at, 4096 - at, "}}");
+    ck_assert(meta_put_wait(house.meta, PATH_BOOKIE_RACKS, slice_take(&s, at), META_ABSENT) ==
+              ERR_OK);
+}
+
+static unsigned who_has(int64_t id)
+{
+    unsigned at = 0;
+
+    for (unsigned k = 0; k < house.n; k++)
+        at |= (unsigned)fake_bookie_has(house.bookie[k], id, 0) << k;
+    return at;
+}
+
+/* As soon as the groups are known; until then there may be nobody in them. */
+static struct ledger *create_in(unsigned e, unsigned only, int64_t *id)
+{
+    enum err err;
+
+    for (unsigned i = 0;; i++) {
+        ck_assert_uint_lt(i, 10000);
+        struct ledger *l = house_create_above((struct quorum){e, e, e}, -1, &err);
+        if (err)
+            continue;
+        *id = ledger_id(l);
+        house_append(l, 1);
+        all_are_stored(1);
+        if (who_has(*id) == only)
+            return l;
+        ck_assert_str_eq(err_name(house_close_ledger(&l)), "OK");
+    }
+}
+
+/* Of the second group only what the first does not have; not even for a failed one is another
+ * taken, and one that wishes for none gets none of any group. */
+START_TEST(kept_in_its_groups)
+{
+    enum err err;
+    int64_t id;
+
+    house_open(5);
+    house.groups = "gold";
+    house.second_groups = "silver";
+    say_groups();
+    struct ledger *l = create_in(2, 3, &id);
+    house_knob(turn_down_adds, 1);
+    house_append(l, 20);
+    all_are_stored(20);
+    ck_assert(fake_bookie_has(house.bookie[2], id, 20)); /* the second one's */
+    house_drop(&l);
+    l = house_create(2, 2, 1);
+    id = ledger_id(l);
+    house_knob(turn_down_adds, 2);
+    house_append(l, 40);
+    all_are_stored(40);
+    for (entry_id e = 0; e < 40; e++)
+        ck_assert(!fake_bookie_has(house.bookie[3], id, e) &&
+                  !fake_bookie_has(house.bookie[4], id, e));
+    house_drop(&l);
+    house.second_groups = "";
+    ck_assert_ptr_null(house_create_above((struct quorum){3, 3, 2}, -1, &err));
+    ck_assert_str_eq(err_name(err), "NOT_ENOUGH_BOOKIES");
+    house.groups = "";
+    for (unsigned i = 0; i < 10; i++) {
+        l = create_in(1, 1 << 4, &id);
+        house_drop(&l);
+    }
+    house.groups = "*";
+    l = house_create(3, 3, 2);
+    house_drop(&l);
+    house_close();
+}
+END_TEST
+
+static void have_much(struct fake_bookie_knobs *k)
+{
+    k->free_space = 1ull << 40;
+}
+
+static void have_little(struct fake_bookie_knobs *k)
+{
+    k->free_space = 1 << 20;
+}
+
+/* Asked until they say it. */
+START_TEST(space_is_asked_for)
+{
+    unsigned in_a_row = 0;
+
+    house.conf.place.by_free_space = true;
+    house.conf.place.space_look_us = 1000000;
+    house.conf.place.space_retry_us = 10000;
+    house_open(2);
+    house_knob(have_much, 0);
+    house_knob(have_little, 1);
+    for (unsigned i = 0; in_a_row < 20; i++) {
+        ck_assert_uint_lt(i, 2000);
+        struct ledger *l = house_create(1, 1, 1);
+        int64_t id = ledger_id(l);
+        house_append(l, 1);
+        all_are_stored(1);
+        in_a_row = fake_bookie_has(house.bookie[0], id, 0) ? in_a_row + 1 : 0;
+        ck_assert_str_eq(err_name(house_close_ledger(&l)), "OK");
+    }
+    house_close();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("ensemble", (suite_case[]){SUITE_CASE(replaced_by_a_spare),
@@ -413,5 +537,7 @@ int main(void)
                                                 SUITE_CASE(failed_bookies_are_avoided),
                                                 SUITE_CASE(one_host_is_not_enough),
                                                 SUITE_CASE(racks_are_heard_of),
+                                                SUITE_CASE(kept_in_its_groups),
+                                                SUITE_CASE(space_is_asked_for),
                                                 {0}});
 }

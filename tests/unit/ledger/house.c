@@ -6,6 +6,7 @@
 #include "common/crc32c.h"
 #include "common/mem.h"
 #include "metadata/paths.h"
+#include "metadata/records.h"
 #include "tests/lib/suite.h"
 
 struct house house;
@@ -123,10 +124,15 @@ static void call_done(struct ledger_call *c, enum err err, struct ledger *l)
 static void do_create(void *ctx)
 {
     struct order *o = ctx;
-    struct ledger_tag tag = {"application", view_of("pulsar", 6)};
+    struct slice groups = {0};
+    struct ledger_tag tags[] = {{"application", view_of("pulsar", 6)}, {.key = PLACEMENT_TAG}};
 
+    if (house.groups)
+        groups = placement_record_write(house.groups, house.second_groups);
+    tags[1].value = slice_view(groups);
     o->call.done = call_done;
-    ledger_create(house.client, o->quorum, o->above, &tag, 1, &o->call);
+    ledger_create(house.client, o->quorum, o->above, tags, house.groups ? 2 : 1, &o->call);
+    slice_drop(&groups);
 }
 
 struct ledger *house_create_above(struct quorum q, int64_t above, enum err *err)

@@ -25,6 +25,7 @@ struct house {
     unsigned expected;  /* that the client counts, when it opens; 0: all that say something */
     struct ledger_counts counts;
     struct ledger_client_conf conf;
+    const char *groups, *second_groups; /* that new ledgers are kept in; NULL: any */
     struct ledger_client *client;
     struct bookies_watch watch;
     pthread_mutex_t lock;

@@ -208,7 +208,7 @@ START_TEST(equals_share_by_lot)
 }
 END_TEST
 
-/* Twice the space, twice as often; without end only up to three times the average. */
+/* Twice the space, twice as often; without end only up to three times the median. */
 START_TEST(lots_by_free_space)
 {
     unsigned times[4] = {0};
@@ -216,6 +216,7 @@ START_TEST(lots_by_free_space)
     static const uint64_t free[4] = {100, 200, 100, 10000};
 
     c.rules.by_free_space = true;
+    c.rules.free_multiple = 3;
     for (int i = 0; i < 4; i++)
         c.at[i].free = free[i] * 1000000000;
     for (int i = 0; i < 10000; i++) {
@@ -223,8 +224,28 @@ START_TEST(lots_by_free_space)
         times[c.member[0]]++;
     }
     ck_assert_uint_gt(times[1], times[0] * 3 / 2);
-    ck_assert_uint_gt(times[3], times[1] * 10);
-    ck_assert_uint_gt(times[0], 30);
+    ck_assert_uint_gt(times[3], times[1] * 3 / 2);
+    ck_assert_uint_lt(times[3], times[1] * 3);
+    ck_assert_uint_gt(times[0], 500);
+}
+END_TEST
+
+/* Without a limit what it has counts in full, and one of whom nothing is known is as the others. */
+START_TEST(lots_without_a_limit)
+{
+    unsigned times[4] = {0};
+    struct cluster c = plain(4, 7);
+
+    c.rules.by_free_space = true;
+    c.at[0].free = c.at[1].free = 1ull << 40;
+    c.at[2].free = 1ull << 45;
+    for (int i = 0; i < 10000; i++) {
+        choose(&c, 1);
+        times[c.member[0]]++;
+    }
+    ck_assert_uint_gt(times[2], 8500);
+    ck_assert_uint_gt(times[3], 150);
+    ck_assert_uint_lt(times[3], 600);
 }
 END_TEST
 
@@ -310,6 +331,7 @@ int main(void)
                                                  SUITE_CASE(least_used_unsuspected),
                                                  SUITE_CASE(equals_share_by_lot),
                                                  SUITE_CASE(lots_by_free_space),
+                                                 SUITE_CASE(lots_without_a_limit),
                                                  SUITE_CASE(racks_in_every_write_set),
                                                  SUITE_CASE(regions_before_racks),
                                                  SUITE_CASE(groups_in_their_order),

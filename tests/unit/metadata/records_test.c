@@ -336,6 +336,38 @@ START_TEST(racks_are_read)
 }
 END_TEST
 
+/* As Jackson writes it, whatever the order. */
+START_TEST(groups_are_read_and_written)
+{
+#define POLICY "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy"
+    static const char *const none[] = {"{\"policyClass\":\"org.x.Other\",\"properties\":{}}", "{}",
+                                       "{\"policyClass\":null}"};
+    static const char *const bad[] = {"", "[]", "{", "{\"policyClass\":\"" POLICY "\"}"};
+    struct placement_record r;
+
+    ck_assert_int_eq(
+        placement_record_read(text("{\"policyClass\":\"" POLICY
+                                   "\",\"properties\":{\"isolationBookieGroups\":"
+                                   "\"a,b\",\"secondaryIsolationBookieGroups\":null}}"),
+                              &r),
+        ERR_OK);
+    ck_assert_str_eq(r.groups, "a,b");
+    ck_assert_str_eq(r.second_groups, "");
+    placement_record_drop(&r);
+    struct slice value = placement_record_write("", "c");
+    ck_assert_int_eq(placement_record_read(slice_view(value), &r), ERR_OK);
+    ck_assert_str_eq(r.groups, "");
+    ck_assert_str_eq(r.second_groups, "c");
+    placement_record_drop(&r);
+    slice_drop(&value);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        ck_assert_int_eq(placement_record_read(text(none[i]), &r), ERR_NOT_FOUND);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_int_eq(placement_record_read(text(bad[i]), &r), ERR_MALFORMED);
+#undef POLICY
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("records", (suite_case[]){SUITE_CASE(managed_ledgers_come_back),
@@ -353,5 +385,6 @@ int main(void)
                                                SUITE_CASE(other_cookies_are_read_or_refused),
                                                SUITE_CASE(partitions_come_back),
                                                SUITE_CASE(racks_are_read),
+                                               SUITE_CASE(groups_are_read_and_written),
                                                {0}});
 }

@@ -334,6 +334,36 @@ START_TEST(answers_the_others)
 }
 END_TEST
 
+/* What a client asks is what a bookie understands, and the other way round. */
+START_TEST(asks_for_space)
+{
+    struct slice asked = bookie_info_request();
+    uint8_t front[BOOKIE_V3_FRONT];
+    struct bookie_request q;
+    struct bookie_v3 v3;
+    uint64_t bytes = 0;
+
+    ck_assert_int_eq(bookie_v3_read(view_of(asked.base + 4, asked.len - 4), &q, &v3), ERR_OK);
+    ck_assert_uint_eq(asked.base[3], asked.len - 4);
+    ck_assert_int_eq(q.op, BOOKIE_INFO);
+    ck_assert_int_eq(v3.requested, BOOKIE_INFO_TOTAL | BOOKIE_INFO_FREE);
+    slice_drop(&asked);
+    struct bookie_v3_answer a = {.operation = v3.operation,
+                                 .txn = v3.txn,
+                                 .status = BOOKIE_OK,
+                                 .total = INT64_MAX,
+                                 .free_space = 1ll << 45};
+    size_t n = bookie_v3_write(front, &a);
+    ck_assert_int_eq(bookie_info_read(view_of(front + 4, n - 4), &bytes), ERR_OK);
+    ck_assert_uint_eq(bytes, 1ull << 45);
+    for (size_t cut = 0; cut < n - 4; cut++)
+        ck_assert_int_ne(bookie_info_read(view_of(front + 4, cut), &bytes), ERR_OK);
+    a.status = BOOKIE_EIO;
+    n = bookie_v3_write(front, &a);
+    ck_assert_int_eq(bookie_info_read(view_of(front + 4, n - 4), &bytes), ERR_IO);
+}
+END_TEST
+
 START_TEST(numbers_statuses)
 {
     static const int32_t v2[] = {0, 1, 2, 100, 101, 102, 103, 104, 105, 106, 999};
@@ -357,6 +387,7 @@ int main(void)
                                       SUITE_CASE(answers_a_read),
                                       SUITE_CASE(answers_of_lacs),
                                       SUITE_CASE(answers_the_others),
+                                      SUITE_CASE(asks_for_space),
                                       SUITE_CASE(numbers_statuses),
                                       {0},
                                   });

@@ -75,6 +75,39 @@ START_TEST(an_unload_is_answered_with_nothing)
 }
 END_TEST
 
+#define AFFINITY NS "/persistence/bookieAffinity"
+
+START_TEST(groups_of_a_namespace)
+{
+    char *got;
+
+    begin();
+    ck_assert_int_eq(desk_ask(inn, "GET", AFFINITY, NULL, &got), 204);
+    mem_free(got);
+    done("DELETE", AFFINITY, NULL);
+    refused("POST", AFFINITY, "{}", 412);
+    refused("POST", AFFINITY, "[]", 412);
+    refused("POST", AFFINITY, "{\"bookkeeperAffinityGroupPrimary\":\"\"}", 412);
+    refused("POST", AFFINITY,
+            "{\"bookkeeperAffinityGroupPrimary\":\"a\",\"bookkeeperAffinityGroupSecondary\":7}",
+            412);
+    refused("POST", "/admin/v2/namespaces/public/none/persistence/bookieAffinity",
+            "{\"bookkeeperAffinityGroupPrimary\":\"a\"}", 404);
+    done("POST", AFFINITY,
+         "{\"bookkeeperAffinityGroupPrimary\":\"a,b\",\"bookkeeperAffinityGroupSecondary\":null}");
+    answers(
+        "GET", AFFINITY, NULL,
+        "{\"bookkeeperAffinityGroupPrimary\":\"a,b\",\"bookkeeperAffinityGroupSecondary\":null}");
+    done("POST", AFFINITY,
+         "{\"bookkeeperAffinityGroupPrimary\":\"c\",\"bookkeeperAffinityGroupSecondary\":\"d\"}");
+    ck_assert(says(AFFINITY, "\"d\""));
+    ck_assert(says(NS "/bundles", "0x40000000")); /* where they are looked for now */
+    done("DELETE", AFFINITY, NULL);
+    ck_assert_int_eq(desk_ask(inn, "GET", AFFINITY, NULL, NULL), 204);
+    finish();
+}
+END_TEST
+
 START_TEST(words_of_a_namespace)
 {
     begin();
@@ -180,6 +213,7 @@ END_TEST
 int main(void)
 {
     return suite_run("tools", (suite_case[]){SUITE_CASE(an_unload_is_answered_with_nothing),
+                                             SUITE_CASE(groups_of_a_namespace),
                                              SUITE_CASE(words_of_a_namespace),
                                              SUITE_CASE(words_of_a_partitioned_topic),
                                              SUITE_CASE(bytes_behind_a_message),

@@ -13,6 +13,7 @@ import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.MessageIdImpl;
 import org.apache.pulsar.common.naming.TopicDomain;
 import org.apache.pulsar.common.policies.data.AutoTopicCreationOverride;
+import org.apache.pulsar.common.policies.data.BookieAffinityGroupData;
 import org.apache.pulsar.common.policies.data.BookieInfo;
 import org.apache.pulsar.common.policies.data.ClusterData;
 import org.apache.pulsar.common.policies.data.PersistencePolicies;
@@ -31,6 +32,7 @@ final class Administration {
         features.put("admin_namespaces", Administration::namespaces);
         features.put("admin_retention", Administration::retention);
         features.put("admin_persistence", Administration::persistence);
+        features.put("admin_bookie_affinity", Administration::bookieAffinity);
         features.put("admin_auto_topic_creation", Administration::autoTopicCreation);
         features.put("admin_namespace_properties", Administration::namespaceProperties);
         features.put("admin_replication_clusters", Administration::replicationClusters);
@@ -173,6 +175,26 @@ final class Administration {
                 () -> namespaces.setPersistence(namespace, new PersistencePolicies(1, 2, 1, 0)));
         namespaces.removePersistence(namespace);
         Check.same(null, namespaces.getPersistence(namespace), "removed");
+    }
+
+    private static void bookieAffinity(World w) throws Exception {
+        var namespaces = w.admin.namespaces();
+        String namespace = w.namespace("ns");
+        Check.same(null, namespaces.getBookieAffinityGroup(namespace), "at first");
+        var groups = BookieAffinityGroupData.builder().bookkeeperAffinityGroupPrimary("gold,platinum")
+                .bookkeeperAffinityGroupSecondary("silver").build();
+        namespaces.setBookieAffinityGroup(namespace, groups);
+        Check.same(groups, namespaces.getBookieAffinityGroup(namespace), "set");
+        var one = BookieAffinityGroupData.builder().bookkeeperAffinityGroupPrimary("gold").build();
+        namespaces.setBookieAffinityGroup(namespace, one);
+        Check.same(one, namespaces.getBookieAffinityGroup(namespace), "set again");
+        Check.refused(PulsarAdminException.PreconditionFailedException.class,
+                () -> namespaces.setBookieAffinityGroup(namespace, BookieAffinityGroupData.builder()
+                        .bookkeeperAffinityGroupPrimary("").build()));
+        Check.refused(PulsarAdminException.NotFoundException.class,
+                () -> namespaces.setBookieAffinityGroup(namespace + "-none", one));
+        namespaces.deleteBookieAffinityGroup(namespace);
+        Check.same(null, namespaces.getBookieAffinityGroup(namespace), "removed");
     }
 
     private static void autoTopicCreation(World w) throws Exception {
