@@ -37,6 +37,11 @@ struct yard {
     bool has_space, has_reserve; /* loops->at[0]'s */
 };
 
+/* Of a histogram. */
+struct times_seen {
+    uint64_t n, us;
+};
+
 struct bookie {
     const struct bookie_conf *conf;
     struct metadata *meta;
@@ -49,7 +54,8 @@ struct bookie {
     struct corner corners[64]; /* one a loop */
     struct storage *storage;
     struct reads *reads;
-    struct certificates *certificates; /* NULL: none */
+    struct times_seen syncs[JOURNALS_MAX]; /* as the read threads know: under their lock */
+    struct certificates *certificates;     /* NULL: none */
     struct handlers *handlers;
     struct listener *listener;
     struct yard yards[DEVICES_MAX];
@@ -156,6 +162,40 @@ static void journal_failed(void *ctx, enum err why)
     _exit(1);
 }
 
+/* The mean of the syncs since it was asked last: a quantile of a histogram is too coarse. */
+static uint64_t mean_since(const struct histogram *h, struct times_seen *seen)
+{
+    struct histogram *readable = (struct histogram *)(uintptr_t)h;
+    const uint64_t sum = atomic_load(&readable->sum_us);
+    uint64_t n = 0;
+    for (unsigned i = 0; i <= HISTOGRAM_BUCKETS; i++)
+        n += atomic_load(&readable->bucket[i]);
+    const uint64_t mean = n > seen->n ? (sum - seen->us) / (n - seen->n) + 1 : 0;
+    *seen = (struct times_seen){n, sum};
+    return mean;
+}
+
+/* Of the journal that is the slowest now. */
+static uint64_t journal_us(void *ctx)
+{
+    struct bookie *b = ctx;
+    uint64_t most = 0;
+    for (unsigned i = 0; i < b->storage->n_journals; i++) {
+        const struct journal_stats *j = journal_stats(b->storage->journals[i]);
+        const uint64_t us = mean_since(&j->sync_us, &b->syncs[i]);
+        most = us > most ? us : most;
+    }
+    return most;
+}
+
+static void govern_reads(struct bookie *b)
+{
+    if (b->conf->catch_up_floor >= 0)
+        reads_govern(b->reads, &(struct reads_duty){.floor = (uint64_t)b->conf->catch_up_floor,
+                                                    .journal_us = journal_us,
+                                                    .ctx = b});
+}
+
 static enum err open_storage(struct bookie *b)
 {
     const struct bookie_conf *c = b->conf;
@@ -185,8 +225,10 @@ static enum err open_storage(struct bookie *b)
         .ctx = b,
     };
     TRY(storage_open(&b->storage, &conf));
-    return reads_open(&b->reads, b->loops, c->read_threads ? (unsigned)c->read_threads : 1,
-                      (size_t)(c->read_ahead_bytes < 4096 ? READ_AHEAD : c->read_ahead_bytes));
+    TRY(reads_open(&b->reads, b->loops, c->read_threads ? (unsigned)c->read_threads : 1,
+                   (size_t)(c->read_ahead_bytes < 4096 ? READ_AHEAD : c->read_ahead_bytes)));
+    govern_reads(b);
+    return ERR_OK;
 }
 
 /* ---- serving -------------------------------------------------------------------------------- */
@@ -416,6 +458,8 @@ void bookie_stop(struct bookie **bookie)
         loop_call(b->loops->at[0], close_listener, b);
     if (b->handlers)
         handlers_stop(b->handlers);
+    if (b->reads)
+        reads_govern(b->reads, NULL);
     if (b->storage)
         storage_stop(b->storage);
     reads_close(&b->reads);
@@ -493,5 +537,6 @@ void bookie_set_read_only(struct bookie *b, bool by_hand)
 void bookie_render_metrics(struct bookie *b, struct text *t)
 {
     bookie_metrics_render(&b->metrics, b->storage, t);
+    reads_render(b->reads, t);
     repair_daemon_render(b->repair, t);
 }

@@ -51,7 +51,7 @@ static void grow(struct ledgers *t)
 
 static bool may_go(const struct ledgers *t, struct ledger *l)
 {
-    return l->changed_in <= t->changes[l->device->number].durable && !l->is_reading &&
+    return l->changed_in <= t->changes[l->device->number].durable && !l->reading_in &&
            list_empty(&l->waiting) && list_empty(&l->reading) && list_empty(&l->watching) &&
            l->fence != LEDGER_FENCING;
 }

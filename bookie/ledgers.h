@@ -28,9 +28,9 @@ struct ledger {
     enum fence_state fence;    /* how durable that is */
     uint64_t changed_in;       /* generation of the last change of the row */
     struct list_node waiting;  /* for the fence */
-    struct list_node reading;  /* for the disk: one read of a ledger at a time */
+    struct list_node reading;  /* for the disk */
     struct list_node watching; /* for a higher LAC */
-    bool is_reading;
+    uint8_t reading_in; /* a bit a lane of reads.h: one read at a time in each */
     struct list_node dirty, used; /* private, as the next */
     struct ledger *next;
 };

@@ -1,9 +1,10 @@
 #include "bookie/request.h"
 #include "common/memory_guard.h"
 
-enum { READS_WHEN_LOW = 16 };
+enum { READS_WHEN_LOW = 16, TAIL_ENTRIES = 256 };
 
 static void read_next(struct station *st, struct ledger *l);
+static void waits_no_more(struct station *st);
 
 /* Of a batch that goes on it is the one that is missing. */
 static int64_t wanted(const struct request *r)
@@ -58,9 +59,8 @@ static void was_read(struct read_job *job)
     struct request *r = container_of(job, struct request, job);
     struct station *st = r->at;
     struct ledger *l = r->ledger;
-    l->is_reading = false;
-    st->pending_reads--;
-    metric_add(&st->handlers->conf.metrics->pending_reads, -1);
+    l->reading_in &= (uint8_t) ~(1u << job->lane);
+    waits_no_more(st);
     if (!job->err)
         found(r, keep_window(r));
     else /* what is damaged is not known; only the index may say that there is no such entry */
@@ -68,34 +68,57 @@ static void was_read(struct read_job *job)
     read_next(st, l);
 }
 
+/* Who fences takes a ledger over and waits for it; who copies for others says so. */
+static enum read_lane lane_of(const struct request *r)
+{
+    if (r->head.flags & BOOKIE_DO_FENCING)
+        return LANE_TAIL;
+    if (r->head.flags & BOOKIE_HIGH_PRIORITY)
+        return LANE_REPAIR;
+    return r->ledger->row.last - wanted(r) < TAIL_ENTRIES ? LANE_TAIL : LANE_CATCH_UP;
+}
+
+static bool is_busy(const struct request *r)
+{
+    return r->ledger->reading_in & 1u << lane_of(r);
+}
+
 static void submit(struct request *r)
 {
-    r->ledger->is_reading = true;
+    const enum read_lane lane = lane_of(r);
+    r->ledger->reading_in |= (uint8_t)(1u << lane);
     r->job = (struct read_job){.device = r->ledger->device,
                                .ledger = r->head.ledger,
                                .entry = wanted(r),
+                               .lane = lane,
                                .home = r->at->loop,
                                .done = was_read};
     metric_add(&r->at->handlers->conf.metrics->read_cache_misses, 1);
     reads_submit(r->at->handlers->conf.reads, &r->job);
 }
 
+static void waits_no_more(struct station *st)
+{
+    st->pending_reads--;
+    metric_add(&st->handlers->conf.metrics->pending_reads, -1);
+}
+
 /* Those who waited often find their entry in the window that has just come. */
 static void read_next(struct station *st, struct ledger *l)
 {
-    while (!l->is_reading) {
-        struct list_node *n = list_pop_front(&l->reading);
-        if (!n)
-            return;
+    list_each(&l->reading, n)
+    {
         struct request *r = list_entry(n, struct request, waiting);
+        if (!st->is_closed && is_busy(r))
+            continue;
+        list_remove(n);
         if (st->is_closed) {
             missed(r, ERR_CLOSED);
         } else if (!answer_from_memory(r)) {
             submit(r);
             continue;
         }
-        st->pending_reads--;
-        metric_add(&st->handlers->conf.metrics->pending_reads, -1);
+        waits_no_more(st);
     }
 }
 
@@ -122,7 +145,7 @@ void lookup_on_disk(struct request *r)
     }
     st->pending_reads++;
     metric_add(&st->handlers->conf.metrics->pending_reads, 1);
-    if (r->ledger->is_reading)
+    if (is_busy(r))
         list_push_back(&r->ledger->reading, &r->waiting);
     else
         submit(r);

@@ -2,11 +2,20 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
 
+#include "bookie/governor.h"
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { THREADS_MAX = 64 };
+enum { THREADS_MAX = 64, BAD_LOGS_MAX = 256 };
+
+/* A log with damage in it. */
+struct bad_log {
+    const struct entry_log *logs;
+    uint64_t log;
+};
 
 struct reads {
     struct loops *loops;
@@ -15,9 +24,16 @@ struct reads {
     unsigned n;
     pthread_mutex_t lock; /* the rest */
     pthread_cond_t woken;
-    struct read_job *first, **end;
+    struct read_lanes lanes;
     unsigned windows;
     bool closing;
+    struct reads_duty duty;
+    struct governor governor;
+    uint64_t felt_at, caught_up; /* the interval since; bytes read in it */
+    uint64_t tail_us, tail_n;    /* likewise */
+    struct bad_log bad[BAD_LOGS_MAX];
+    unsigned bad_n;
+    struct reads_stats stats;
 };
 
 /* What of the block lies in the window, from entry `i` on, and is whole. */
@@ -48,11 +64,27 @@ static bool is_same(const struct entry_place *a, const struct entry_place *b)
     return a->log == b->log && a->offset == b->offset;
 }
 
-static enum err damaged(const struct read_job *job, const struct entry_place *at)
+/* True the first time: one bad block makes many reads fail. */
+static bool is_news(struct reads *r, const struct entry_log *logs, uint64_t log)
 {
-    log_event(LOG_ERROR, "entry_log.corrupted", F_STR("dir", job->device->conf.dir),
-              F_U64("log", at->log), F_U64("offset", at->offset), F_I64("ledger", job->ledger),
-              F_I64("entry", job->entry));
+    bool known = false;
+    pthread_mutex_lock(&r->lock);
+    for (unsigned i = 0; i < r->bad_n; i++)
+        known |= r->bad[i].logs == logs && r->bad[i].log == log;
+    if (!known && r->bad_n < BAD_LOGS_MAX)
+        r->bad[r->bad_n++] = (struct bad_log){logs, log};
+    metric_set(&r->stats.corrupt_logs, r->bad_n);
+    pthread_mutex_unlock(&r->lock);
+    return !known;
+}
+
+static enum err damaged(struct reads *r, const struct read_job *job, const struct entry_place *at)
+{
+    metric_add(&r->stats.corrupt, 1);
+    if (is_news(r, job->device->log, at->log))
+        log_event(LOG_ERROR, "entry_log.corrupted", F_STR("dir", job->device->conf.dir),
+                  F_U64("log", at->log), F_U64("offset", at->offset), F_I64("ledger", job->ledger),
+                  F_I64("entry", job->entry));
     return ERR_CHECKSUM;
 }
 
@@ -73,7 +105,7 @@ static enum err find_and_read(struct reads *r, const struct read_job *job, struc
         if (err != ERR_NOT_FOUND)
             return err;
         if (is_same(&was, p))
-            return damaged(job, p);
+            return damaged(r, job, p);
         was = *p;
     }
 }
@@ -87,7 +119,7 @@ static enum err read_window(struct reads *r, struct read_job *job, struct read_w
     const struct entry_place *p = &b.at[i];
     const struct view record = view_of(slab_bytes(w->slab), w->bytes);
     if (entry_log_check(record, p->length, job->ledger, job->entry, &entry))
-        return damaged(job, p);
+        return damaged(r, job, p);
     w->found[w->n++] = (struct read_found){job->entry, ENTRY_LOG_RECORD, p->length};
     find_more(w, &b, i, job);
     return ERR_OK;
@@ -97,6 +129,24 @@ static void job_done(struct task *t)
 {
     struct read_job *job = container_of(t, struct read_job, task);
     job->done(job);
+}
+
+/* Before the job goes home: then it is its owner's. */
+static void run_ends(struct reads *r, const struct read_job *job, bool holds_window, size_t bytes)
+{
+    const uint64_t us = loop_clock() - job->asked_us;
+    histogram_note(&r->stats.us[job->lane], us);
+    pthread_mutex_lock(&r->lock);
+    read_lanes_done(&r->lanes, &job->node, bytes);
+    r->windows -= !holds_window;
+    if (job->lane == LANE_TAIL) {
+        r->tail_us += us;
+        r->tail_n++;
+    } else if (job->lane == LANE_CATCH_UP) {
+        r->caught_up += bytes;
+    }
+    pthread_mutex_unlock(&r->lock);
+    pthread_cond_signal(&r->woken);
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -144,17 +194,14 @@ static void run_list(struct reads *r, struct list_job *job)
         list_rest(&g);
         job->err = entry_list_end(&g.list, &job->out);
     }
-    pthread_mutex_lock(&r->lock);
-    r->windows--; /* it held none */
-    pthread_mutex_unlock(&r->lock);
-    pthread_cond_signal(&r->woken);
+    run_ends(r, &job->read, false, 0);
     job->read.task.run = list_done;
     loop_post(job->home, &job->read.task);
 }
 
 void reads_list(struct reads *r, struct list_job *job)
 {
-    job->read = (struct read_job){.lists = true};
+    job->read = (struct read_job){.lists = true, .lane = LANE_REPAIR};
     reads_submit(r, &job->read);
 }
 
@@ -168,26 +215,67 @@ static void run_job(struct reads *r, struct read_job *job)
     }
     job->window = mem_new(struct read_window);
     job->err = read_window(r, job, job->window);
-    if (job->err)
-        reads_give_back(r, &job->window);
+    const size_t bytes = job->window->bytes;
+    if (job->err) {
+        slab_drop(&job->window->slab);
+        mem_free(job->window);
+        job->window = NULL;
+    }
+    run_ends(r, job, job->window != NULL, bytes);
     job->task.run = job_done;
     loop_post(job->home, &job->task);
 }
 
+/* Under the lock: how it was since the last time, and what follows from it. */
+static void govern(struct reads *r, uint64_t now)
+{
+    struct governor *g = &r->governor;
+    if (!r->duty.journal_us || now - r->felt_at < GOVERNOR_INTERVAL_US)
+        return;
+    const struct governor_sample s = {
+        .us = now - r->felt_at,
+        .bytes = r->caught_up,
+        .journal_us = r->duty.journal_us(r->duty.ctx),
+        .tail_us = r->tail_n ? r->tail_us / r->tail_n + 1 : 0,
+    };
+    governor_step(g, &s);
+    read_lanes_limit(&r->lanes, g->reads, g->bytes_s);
+    r->felt_at = now;
+    r->caught_up = r->tail_us = r->tail_n = 0;
+    metric_set(&r->stats.braking, g->is_braking);
+    metric_set(&r->stats.rate, g->bytes_s == GOVERNOR_NO_LIMIT ? -1 : (int64_t)g->bytes_s);
+    if (!read_lanes_empty(&r->lanes))
+        pthread_cond_broadcast(&r->woken);
+}
+
+static void wait_for_work(struct reads *r, uint64_t now)
+{
+    const uint64_t until = r->windows < READ_WINDOWS ? read_lanes_wait(&r->lanes, now) : UINT64_MAX;
+    if (until == UINT64_MAX) {
+        pthread_cond_wait(&r->woken, &r->lock);
+        return;
+    }
+    const struct timespec at = {.tv_sec = (time_t)(until / 1000000),
+                                .tv_nsec = (long)(until % 1000000) * 1000};
+    pthread_cond_timedwait(&r->woken, &r->lock, &at);
+}
+
 static struct read_job *take_job(struct reads *r)
 {
+    struct lane_node *n = NULL;
     pthread_mutex_lock(&r->lock);
-    while (!r->closing && (!r->first || r->windows >= READ_WINDOWS))
-        pthread_cond_wait(&r->woken, &r->lock);
-    struct read_job *job = r->first;
-    if (job) {
-        r->first = job->next;
-        if (!r->first)
-            r->end = &r->first;
-        r->windows++;
+    for (;;) {
+        const uint64_t now = loop_clock();
+        govern(r, now);
+        if (r->windows < READ_WINDOWS || r->closing)
+            n = read_lanes_take(&r->lanes, now, r->closing);
+        if (n || r->closing)
+            break;
+        wait_for_work(r, now);
     }
+    r->windows += n != NULL;
     pthread_mutex_unlock(&r->lock);
-    return job;
+    return n ? container_of(n, struct read_job, node) : NULL;
 }
 
 static void *reads_main(void *arg)
@@ -202,9 +290,14 @@ enum err reads_open(struct reads **out, struct loops *loops, unsigned threads, s
 {
     struct reads *r = mem_new(struct reads);
     *r = (struct reads){.loops = loops, .ahead = ahead};
-    r->end = &r->first;
+    pthread_condattr_t monotonic;
+    read_lanes_init(&r->lanes, threads < THREADS_MAX ? threads : THREADS_MAX);
+    metric_set(&r->stats.rate, -1);
     pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->woken, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->woken, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     *out = r;
     for (; r->n < threads && r->n < THREADS_MAX; r->n++) {
         if (pthread_create(&r->threads[r->n], NULL, reads_main, r)) {
@@ -216,13 +309,51 @@ enum err reads_open(struct reads **out, struct loops *loops, unsigned threads, s
     return ERR_OK;
 }
 
+void reads_govern(struct reads *r, const struct reads_duty *duty)
+{
+    const struct governor_conf conf = {.most = r->n > 1 ? r->n - 1 : 1,
+                                       .floor = duty ? duty->floor : 0};
+    pthread_mutex_lock(&r->lock);
+    governor_init(&r->governor, &conf);
+    read_lanes_limit(&r->lanes, r->governor.reads, r->governor.bytes_s);
+    r->duty = duty ? *duty : (struct reads_duty){0};
+    r->felt_at = loop_clock();
+    pthread_mutex_unlock(&r->lock);
+    pthread_cond_broadcast(&r->woken);
+}
+
+void reads_render(const struct reads *r, struct text *t)
+{
+    static const struct metric_def defs[] = {
+        {"lgm_catch_up_reads_held", METRIC_GAUGE,
+         "1: reads of older entries are held, so that writing does not feel them",
+         offsetof(struct reads_stats, braking)},
+        {"lgm_catch_up_reads_limit_bytes", METRIC_GAUGE,
+         "bytes a second that they may read; -1: no limit", offsetof(struct reads_stats, rate)},
+        {"lgm_corrupt_reads", METRIC_COUNTER, "reads that found damage in an entry log",
+         offsetof(struct reads_stats, corrupt)},
+        {"lgm_corrupt_entry_logs", METRIC_GAUGE, "entry logs in which damage was found",
+         offsetof(struct reads_stats, corrupt_logs)},
+    };
+    static const char *const names[LANES] = {"lane=\"tail\"", "lane=\"repair\"",
+                                             "lane=\"catch_up\""};
+    metric_render(t, defs, sizeof defs / sizeof *defs, &r->stats, NULL);
+    metric_head(t, "lgm_disk_read_latency_ms", "summary", "ms from being asked to being read");
+    for (unsigned i = 0; i < LANES; i++)
+        summary_lines(t, "lgm_disk_read_latency_ms", &r->stats.us[i], names[i]);
+}
+
+const struct reads_stats *reads_stats(const struct reads *r)
+{
+    return &r->stats;
+}
+
 void reads_submit(struct reads *r, struct read_job *job)
 {
-    job->next = NULL;
     job->window = NULL;
+    job->asked_us = loop_clock();
     pthread_mutex_lock(&r->lock);
-    *r->end = job;
-    r->end = &job->next;
+    read_lanes_put(&r->lanes, job->lane, &job->node);
     pthread_mutex_unlock(&r->lock);
     pthread_cond_signal(&r->woken);
 }

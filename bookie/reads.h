@@ -1,19 +1,24 @@
 /* reads.h - threads that read entry logs, so that no loop waits for a disk.
  *
- *   reads_submit -> queue -> [read thread] index block, one pread of a window -> job->done()
+ *   reads_submit -> lane -> [read thread] index block, one pread of a window -> job->done()
+ *
+ * Three lanes (read_lanes.h): who tails is never behind who catches up, whose pace a governor
+ * (governor.h) keeps to what neither the journal nor the tail feels.
  *
  * A window is what one read brings in: the entry that was asked for and the ones that lie
  * behind it, as far as the index block still names those places.
  *
  * Memory:  a job is the caller's and stays put until done(), which takes the window.
- * Threads: submit from any; done() on job->home.
+ * Threads: submit from any; done() on job->home; journal_us() on a read thread, one at a time.
  * Limits:  the callers'; at most READ_WINDOWS windows are held, then threads wait.
  */
 #ifndef BOOKIE_READS_H
 #define BOOKIE_READS_H
 
 #include "bookie/device.h"
+#include "bookie/read_lanes.h"
 #include "common/loop.h"
+#include "common/metric.h"
 #include "proto/entry_list.h"
 
 enum { READ_WINDOWS = 64 };
@@ -36,12 +41,14 @@ struct read_window {
 struct read_job {
     struct device *device; /* where the ledger lives */
     int64_t ledger, entry;
+    enum read_lane lane;
     struct loop *home;
     void (*done)(struct read_job *job);
     enum err err;               /* ERR_NO_ENTRY; ERR_CHECKSUM and ERR_IO: not known */
     struct read_window *window; /* NULL on error */
-    struct read_job *next;      /* private, as the next two */
+    struct lane_node node;      /* private, as the next three */
     bool lists;                 /* part of a list_job */
+    uint64_t asked_us;
     struct task task;
 };
 
@@ -60,6 +67,26 @@ struct list_job {
 
 MUST_CHECK enum err reads_open(struct reads **out, struct loops *loops, unsigned threads,
                                size_t ahead); /* loops: the homes of jobs */
+
+/* What catching up must leave room for; NULL, as before the first call: nothing is held, and nobody
+ * is asked any more when it returns. */
+struct reads_duty {
+    uint64_t floor;                    /* bytes a second that catching up gets in any case */
+    uint64_t (*journal_us)(void *ctx); /* of a sync, since it was asked last; 0: there was none */
+    void *ctx;
+};
+void reads_govern(struct reads *r, const struct reads_duty *duty);
+
+struct reads_stats {
+    struct histogram us[LANES]; /* from being asked to being read */
+    struct metric braking;      /* 1: catching up is held */
+    struct metric rate;         /* bytes a second that it may read; -1: no limit */
+    struct metric corrupt;      /* reads that found damage */
+    struct metric corrupt_logs; /* in so many logs; each is told once */
+};
+const struct reads_stats *reads_stats(const struct reads *r);
+void reads_render(const struct reads *r, struct text *t);
+
 void reads_submit(struct reads *r, struct read_job *job);
 void reads_list(struct reads *r, struct list_job *job);
 void reads_give_back(struct reads *r, struct read_window **w); /* takes */

@@ -8,6 +8,7 @@
 enum {
     FRONT = 4096,
     COPIED_MAX = 2048,
+    LENT_MAX = 32 * 1024, /* bytes unsent, then nothing keeps a window that it is a small part of */
     WRITE_HIGH = 4 * 1024 * 1024,
     WAITING_MAX = 64 * 1024 * 1024, /* then reads that were asked before are refused */
     ENTRY_AT = 24,
@@ -78,12 +79,26 @@ uint8_t *session_front_room(struct session *s, size_t n)
     return s->conn ? front_room(s, n) : NULL;
 }
 
+/* A peer that reads has its answers within the round.  What one that does not read is owed holds
+ * no more memory than it has bytes, or half as much again. */
+static bool holds_too_much(const struct session *s, const struct slice *body)
+{
+    return body->slab && slab_size(body->slab) / 2 > body->len && conn_waiting(s->conn) > LENT_MAX;
+}
+
+static struct slice own(struct slice *body)
+{
+    const struct slice copy = slice_copy(body->base, body->len);
+    slice_drop(body);
+    return copy;
+}
+
 /* What is small is copied: it would keep the window of an entry log that it was read with. */
 void session_send_body(struct session *s, struct slice body)
 {
     if (s->conn && body.len > COPIED_MAX) {
         flush(s);
-        conn_send(s->conn, body);
+        conn_send(s->conn, holds_too_much(s, &body) ? own(&body) : body);
         return;
     }
     if (s->conn && body.len > 0)

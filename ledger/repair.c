@@ -190,8 +190,8 @@ static void read_from(void *ctx, unsigned slot, entry_id e)
     struct try *t = try_new(r, slot);
 
     t->q.done = read_done;
-    link_read(bookies_link(bookies_of(r), r->fragment.bookie[slot], LINK_PLAIN), &t->q, 0, r->id, e,
-              NULL);
+    link_read(bookies_link(bookies_of(r), r->fragment.bookie[slot], LINK_PLAIN), &t->q,
+              BOOKIE_HIGH_PRIORITY, r->id, e, NULL);
 }
 
 static void write_done(struct link_request *q, enum err err, struct slice body)
