@@ -115,6 +115,12 @@ $(BUILD)/sim-topic: $(call objects,$(wildcard tests/sim/topic/*.c)) $(foreach f,
 $(BUILD)/exhaust: $(call objects,$(wildcard tests/sim/exhaust/*.c)) $(foreach f,$(below_ledger),$(call lib,$(f)))
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# Crashes of a bookie at any moment, and the layer below it that records what it does to its disk.
+$(BUILD)/crashpoints: $(call objects,$(filter-out %/layer.c,$(wildcard tests/crashpoints/*.c))) $(foreach f,$(below_bookie),$(call lib,$(f)))
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/crashpoints.so: tests/crashpoints/layer.c tests/crashpoints/recording.h
+	@echo "  LD $@"; $(CC) $(CFLAGS) -fPIC -shared -o $@ $<
+
 # What this machine could do at best, beside which bench/run.py measures.
 $(BUILD)/ceiling: $(call objects,$(wildcard bench/ceiling/*.c)) $(call lib,common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -219,6 +225,11 @@ crash: deps-test
 faults: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@python3 tests/faults.py --build $(BUILD) --minutes $(MINUTES) $(FAULTS)
+# SECONDS=0: every crash, every failure and every planted bug, an hour and more.
+SECONDS ?= 150
+crashpoints: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/crashpoints $(BUILD)/crashpoints.so
+	@python3 tests/crashpoints/run.py --build $(BUILD) --seconds $(SECONDS)
 # BENCH="--only batched-2 --runs 3": bench/run.py --help
 bench: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/ceiling $(BUILD)/slow_sync.so
@@ -241,7 +252,7 @@ docs: build
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: build run test check unit unit-test sim exhaust mutants interop crash faults bench fuzz fuzzers run-fuzzers asan \
+.PHONY: build run test check unit unit-test sim exhaust mutants interop crash crashpoints faults bench fuzz fuzzers run-fuzzers asan \
 	tsan deps deps-test format lint tidy docs clean install
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,25 @@
+/* lives.h - a bookie's lives under work, each a process, while the layer records.
+ *
+ *   start, bursts of requests and their answers, stop or die;  start, ...
+ *
+ * Adds to ledgers with and without striping gaps, out of order and again; fences, explicit LACs,
+ * adds that are answered early and forced, reads of what was acknowledged.
+ */
+#ifndef TESTS_CRASHPOINTS_LIVES_H
+#define TESTS_CRASHPOINTS_LIVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lives_conf {
+    const char *disk, *metadata; /* directories; the first is the one that is recorded */
+    uint64_t seed;
+    unsigned lives, bursts;
+    bool is_hurt; /* something will fail: a life may end, and requests may be refused */
+    const char *const *sets;
+};
+
+/* 0; or 1 and a line that says what was wrong. */
+int lives_run(const struct lives_conf *conf);
+
+#endif

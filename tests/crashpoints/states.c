@@ -1,0 +1,287 @@
+#include "tests/crashpoints/states.h"
+
+#include <err.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/rng.h"
+
+enum { SEEN = 1 << 20, PATH = 1024 };
+
+/* Of all workers. */
+struct tally {
+    atomic_uint tried, same, wrong;
+    atomic_size_t next;
+    _Atomic uint64_t seen[SEEN];
+};
+
+struct plan {
+    struct crash *at;
+    size_t n, room;
+};
+
+/* ---- which ---------------------------------------------------------------------------------- */
+
+static void plan_add(struct plan *p, uint64_t after, enum keep keep, uint64_t seed)
+{
+    if (p->n == p->room) {
+        p->room = p->room ? p->room * 2 : 1024;
+        p->at = realloc(p->at, p->room * sizeof *p->at);
+    }
+    p->at[p->n++] = (struct crash){after, keep, seed};
+}
+
+static void plan_record(struct plan *p, const struct states_conf *conf, uint64_t i)
+{
+    const struct recording *r = conf->recording;
+    const struct change *c = &r->at[i], *next = i + 1 < r->n ? c + 1 : NULL;
+    const bool syncs = !next || next->op == REC_SYNC_END || next->op == REC_SYNC_FAILED;
+    if (syncs)
+        plan_add(p, i, KEEP_NONE, 0);
+    if (!next || change_is(next))
+        plan_add(p, i, KEEP_ALL, 0);
+    if (c->op == REC_WRITE)
+        plan_add(p, i, KEEP_TORN, conf->seed + i);
+    if (!syncs && !change_is_name(c))
+        return;
+    plan_add(p, i, KEEP_NAMES, 0);
+    plan_add(p, i, KEEP_BYTES, 0);
+    for (unsigned s = 0; s < conf->some; s++)
+        plan_add(p, i, KEEP_SOME, conf->seed + s);
+}
+
+static void plan_make(struct plan *p, const struct states_conf *conf)
+{
+    uint64_t seed = conf->seed;
+    const uint64_t n = conf->recording->n;
+    for (uint64_t i = conf->from == NEVER ? n - 1 : conf->from; i < n; i++)
+        plan_record(p, conf, i);
+    for (size_t i = p->n; i > 1; i--) {
+        const size_t k = rng_below(&seed, i);
+        const struct crash c = p->at[k];
+        p->at[k] = p->at[i - 1];
+        p->at[i - 1] = c;
+    }
+}
+
+void states_book(const struct recording *r, uint64_t after, struct book *out)
+{
+    book_init(out);
+    for (uint64_t i = 0; i <= after && i < r->n; i++)
+        if (r->at[i].op == REC_NOTE)
+            book_note(out, r->at[i].at, r->at[i].payload, r->at[i].payload_len);
+}
+
+static uint64_t notes_until(const struct recording *r, uint64_t after)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i <= after && i < r->n; i++)
+        n += r->at[i].op == REC_NOTE;
+    return n;
+}
+
+/* The same files and the same book have been looked at. */
+static bool is_seen(struct tally *t, uint64_t sum)
+{
+    size_t i = sum % SEEN;
+    for (unsigned tries = 0; tries < 64; tries++, i = (i + 1) % SEEN) {
+        uint64_t was = 0;
+        if (atomic_compare_exchange_strong(&t->seen[i], &was, sum))
+            return false;
+        if (was == sum)
+            return true;
+    }
+    return false;
+}
+
+/* ---- trying them ---------------------------------------------------------------------------- */
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+static void remove_all(const char *dir)
+{
+    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void tell_log(const char *path)
+{
+    char line[1000];
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strstr(line, " ERROR ") || strstr(line, " WARN ") || strstr(line, "Assert") ||
+            strstr(line, "panic"))
+            printf("      %s", line);
+    if (f)
+        fclose(f);
+}
+
+static void try_one(const struct states_conf *conf, struct tally *t, const struct crash *c,
+                    const char *dir, const char *log)
+{
+    static struct book book;
+    struct check_conf check = conf->check;
+    remove_all(dir);
+    if (mkdir(dir, 0755) != 0)
+        err(1, "%s", dir);
+    const uint64_t sum = disk_build(conf->recording, c, dir);
+    if (is_seen(t, sum ^ notes_until(conf->recording, c->after) * 0x9e3779b97f4a7c15u)) {
+        atomic_fetch_add(&t->same, 1);
+        return;
+    }
+    unlink(log);
+    states_book(conf->recording, c->after, &book);
+    check.log = log;
+    check.again = conf->again && (sum >> 16) % conf->again == 0;
+    const char *what = check_state(&check, &book, dir);
+    atomic_fetch_add(&t->tried, 1);
+    if (!what)
+        return;
+    atomic_fetch_add(&t->wrong, 1);
+    printf("WRONG %" PRIu64 ":%s:%" PRIu64 ": %s\n", c->after, keep_names[c->keep], c->seed, what);
+    tell_log(log);
+    fflush(stdout);
+}
+
+static uint64_t now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec;
+}
+
+static void work(const struct states_conf *conf, struct tally *t, const struct plan *p,
+                 unsigned worker)
+{
+    char dir[PATH], log[PATH];
+    const uint64_t until = conf->seconds ? now_s() + conf->seconds : UINT64_MAX;
+    snprintf(dir, sizeof dir, "%s/state-%u", conf->dir, worker);
+    snprintf(log, sizeof log, "%s/log-%u", conf->dir, worker);
+    for (size_t i; (i = atomic_fetch_add(&t->next, 1)) < p->n && now_s() < until;) {
+        if (conf->stop && atomic_load(&t->wrong) >= conf->stop)
+            break;
+        try_one(conf, t, &p->at[i], dir, log);
+    }
+    remove_all(dir);
+}
+
+static void start_workers(const struct states_conf *conf, struct tally *t, const struct plan *p)
+{
+    fflush(NULL);
+    for (unsigned i = 0; i < conf->jobs; i++) {
+        const pid_t child = fork();
+        if (child < 0)
+            err(1, "a worker");
+        if (child == 0) {
+            work(conf, t, p, i);
+            fflush(NULL);
+            _exit(0);
+        }
+    }
+    for (int status; wait(&status) > 0;)
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+            printf("WRONG a worker ended with %d\n", status);
+            atomic_fetch_add(&t->wrong, 1);
+        }
+}
+
+unsigned states_check(const struct states_conf *conf)
+{
+    struct plan p = {0};
+    struct tally *t =
+        mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (t == MAP_FAILED)
+        err(1, "memory");
+    const uint64_t began = now_s();
+    plan_make(&p, conf);
+    start_workers(conf, t, &p);
+    const unsigned tried = atomic_load(&t->tried), same = atomic_load(&t->same);
+    printf("%" PRIu64 " records, %zu crashes: %u tried, %u like another, %zu left out, %u wrong, "
+           "%" PRIu64 " s\n",
+           conf->recording->n, p.n, tried, same, p.n - tried - same, atomic_load(&t->wrong),
+           now_s() - began);
+    const unsigned bad = atomic_load(&t->wrong);
+    munmap(t, sizeof *t);
+    free(p.at);
+    return bad;
+}
+
+/* ---- marks ---------------------------------------------------------------------------------- */
+
+enum { MARKS = 16, MARK_MAGIC = 0x4c474d4d };
+
+struct mark {
+    char path[REC_PATH_MAX];
+    uint64_t file, offset;
+};
+
+static uint64_t u64_at(const uint8_t *p)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0; i < 8; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+static const struct change *last_write(const struct recording *r, uint64_t before, uint32_t object)
+{
+    for (uint64_t i = before; i > 0; i--)
+        if (r->at[i - 1].op == REC_WRITE && r->at[i - 1].object == object)
+            return &r->at[i - 1];
+    return NULL;
+}
+
+static bool is_mark(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash ? slash + 1 : path, "mark", 4) == 0;
+}
+
+/* False: it goes back. */
+static bool mark_moves(struct mark *marks, const char *path, const uint8_t *bytes)
+{
+    const struct mark m = {.file = u64_at(bytes + 8), .offset = u64_at(bytes + 16)};
+    struct mark *was = marks;
+    while (was->path[0] && strcmp(was->path, path) != 0)
+        was++;
+    const bool fine = m.file > was->file || (m.file == was->file && m.offset >= was->offset);
+    *was = m;
+    snprintf(was->path, sizeof was->path, "%s", path);
+    return fine;
+}
+
+unsigned states_check_marks(const struct recording *r)
+{
+    struct mark marks[MARKS + 1] = {0};
+    unsigned seen = 0, bad = 0;
+    for (uint64_t i = 0; i < r->n; i++) {
+        const struct change *c = &r->at[i];
+        if (c->op != REC_RENAME || !is_mark(c->path2))
+            continue;
+        const struct change *w = last_write(r, i, c->object);
+        if (!w || w->payload_len < 32 || u64_at(w->payload) >> 32 != MARK_MAGIC)
+            continue;
+        seen++;
+        if (!mark_moves(marks, c->path2, w->payload)) {
+            printf("WRONG %" PRIu64 ": the mark %s goes back\n", i, c->path2);
+            bad++;
+        }
+    }
+    printf("%u marks\n", seen);
+    return bad + (seen == 0);
+}
