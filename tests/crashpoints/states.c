@@ -223,17 +223,17 @@ unsigned states_check(const struct states_conf *conf)
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
-enum { MARKS = 16, MARK_MAGIC = 0x4c474d4d };
+enum { MARKS = 16, MARK_MAGIC = 0x4c474d4d, MARK_HEAD = 24, MARK_JOURNAL = 28, NAME_MAX_LEN = 600 };
 
 struct mark {
-    char path[REC_PATH_MAX];
+    char name[NAME_MAX_LEN + REC_PATH_MAX]; /* of the file, and of the journal in it */
     uint64_t file, offset;
 };
 
-static uint64_t u64_at(const uint8_t *p)
+static uint64_t number_at(const uint8_t *p, unsigned bytes)
 {
     uint64_t v = 0;
-    for (unsigned i = 0; i < 8; i++)
+    for (unsigned i = 0; i < bytes; i++)
         v = v << 8 | p[i];
     return v;
 }
@@ -249,35 +249,53 @@ static const struct change *last_write(const struct recording *r, uint64_t befor
 static bool is_mark(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return strncmp(slash ? slash + 1 : path, "mark", 4) == 0;
+    return strcmp(slash ? slash + 1 : path, "mark") == 0;
 }
 
 /* False: it goes back. */
-static bool mark_moves(struct mark *marks, const char *path, const uint8_t *bytes)
+static bool mark_moves(struct mark *marks, const char *name, const uint8_t *bytes)
 {
-    const struct mark m = {.file = u64_at(bytes + 8), .offset = u64_at(bytes + 16)};
+    const struct mark m = {.file = number_at(bytes, 8), .offset = number_at(bytes + 8, 8)};
     struct mark *was = marks;
-    while (was->path[0] && strcmp(was->path, path) != 0)
+    while (was->name[0] && strcmp(was->name, name) != 0)
         was++;
     const bool fine = m.file > was->file || (m.file == was->file && m.offset >= was->offset);
     *was = m;
-    snprintf(was->path, sizeof was->path, "%s", path);
+    snprintf(was->name, sizeof was->name, "%s", name);
+    return fine;
+}
+
+/* All journals of one file; docs/disk-format.md, "Mark". */
+static bool marks_move(struct mark *marks, const char *path, const struct change *w)
+{
+    char name[NAME_MAX_LEN + REC_PATH_MAX];
+    const uint8_t *at = w->payload + MARK_HEAD, *end = w->payload + w->payload_len;
+    bool fine = true;
+    while (end - at >= MARK_JOURNAL) {
+        const uint64_t len = number_at(at + 24, 4);
+        if (len > (uint64_t)(end - at) - MARK_JOURNAL || len > NAME_MAX_LEN - 2)
+            return false;
+        snprintf(name, sizeof name, "%s of %.*s", path, (int)len, (const char *)at + MARK_JOURNAL);
+        fine &= mark_moves(marks, name, at);
+        at += MARK_JOURNAL + len;
+    }
     return fine;
 }
 
 unsigned states_check_marks(const struct recording *r)
 {
-    struct mark marks[MARKS + 1] = {0};
+    static struct mark marks[MARKS + 1];
     unsigned seen = 0, bad = 0;
     for (uint64_t i = 0; i < r->n; i++) {
         const struct change *c = &r->at[i];
         if (c->op != REC_RENAME || !is_mark(c->path2))
             continue;
         const struct change *w = last_write(r, i, c->object);
-        if (!w || w->payload_len < 32 || u64_at(w->payload) >> 32 != MARK_MAGIC)
+        if (!w || w->payload_len < MARK_HEAD || number_at(w->payload, 4) != MARK_MAGIC ||
+            number_at(w->payload + 4, 2) != 3)
             continue;
         seen++;
-        if (!mark_moves(marks, c->path2, w->payload)) {
+        if (!marks_move(marks, c->path2, w)) {
             printf("WRONG %" PRIu64 ": the mark %s goes back\n", i, c->path2);
             bad++;
         }
