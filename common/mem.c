@@ -1,5 +1,6 @@
 #include "common/mem.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +18,31 @@ void mem_setup(void)
     mallopt(M_MMAP_THRESHOLD, MAP_FROM);
     mallopt(M_TRIM_THRESHOLD, TRIM_FROM);
     mallopt(M_ARENA_MAX, (int)(cores > 0 ? cores : 1) + MORE_ARENAS);
+}
+
+typedef int mallctl_fn(const char *name, void *old, size_t *old_len, void *next, size_t next_len);
+
+/* Statistics are those of the last epoch: a new one is begun first. */
+static struct mem_heap heap_of_jemalloc(mallctl_fn *ctl)
+{
+    uint64_t epoch = 1;
+    size_t used = 0, held = 0, len = sizeof(size_t);
+
+    ctl("epoch", NULL, NULL, &epoch, sizeof(epoch));
+    ctl("stats.allocated", &used, &len, NULL, 0);
+    ctl("stats.resident", &held, &len, NULL, 0);
+    return (struct mem_heap){.used = used, .held = held};
+}
+
+struct mem_heap mem_heap(void)
+{
+    mallctl_fn *ctl = NULL;
+
+    *(void **)&ctl = dlsym(RTLD_DEFAULT, "mallctl");
+    if (ctl)
+        return heap_of_jemalloc(ctl);
+    const struct mallinfo2 all = mallinfo2();
+    return (struct mem_heap){.used = all.uordblks + all.hblkhd, .held = all.arena + all.hblkhd};
 }
 
 static void *must_have(void *p, size_t size)

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/mem.h"
+
 /* Bytes, in the order of /proc/self/statm: the whole, what is resident, what of that is of files.
  */
 static void read_memory(uint64_t *all, uint64_t *resident, uint64_t *of_files)
@@ -67,6 +69,7 @@ void process_render(struct text *t, const char *labels)
     struct rlimit files;
     uint64_t all, resident, of_files;
 
+    const struct mem_heap heap = mem_heap();
     read_memory(&all, &resident, &of_files);
     getrusage(RUSAGE_SELF, &use);
     add(t, labels, "process_cpu_seconds_total", "counter", "user and system time",
@@ -74,6 +77,10 @@ void process_render(struct text *t, const char *labels)
     add(t, labels, "process_resident_memory_bytes", "gauge", "memory that is resident",
         (double)resident);
     add(t, labels, "process_virtual_memory_bytes", "gauge", "memory that is mapped", (double)all);
+    add(t, labels, "process_heap_used_bytes", "gauge", "memory that is allocated",
+        (double)heap.used);
+    add(t, labels, "process_heap_held_bytes", "gauge",
+        "memory that the allocator has for it; not all is resident", (double)heap.held);
     add(t, labels, "process_open_fds", "gauge", "file descriptors in use", open_fds());
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         add(t, labels, "process_max_fds", "gauge", "file descriptors that may be in use",

@@ -15,17 +15,14 @@ struct cursor *cursor_of(struct cursor_store *s)
     return container_of(s, struct cursor, store);
 }
 
-struct cursor *cursor_new(struct cursor_env *e, const char *name, const char *path,
-                          struct cursor_acks *acks, struct slice node, int64_t version)
+struct cursor *cursor_new(struct cursor_env *e, const char *name, struct cursor_acks *acks,
+                          struct slice node, int64_t version)
 {
     struct cursor *c = mem_new(struct cursor);
 
     c->env = e;
     c->home = e->home;
-    c->ledgers = e->ledgers;
-    c->meta = e->meta;
     c->name = mem_string(name);
-    c->path = mem_string(path);
     c->busy = 1;
     c->node = node;
     c->base = slice_share(node);
@@ -42,7 +39,7 @@ struct cursor *cursor_passing(struct cursor_env *e, const char *name, struct pos
     struct cursor *c;
 
     cursor_acks_init(&acks, e->segments, mark_delete);
-    c = cursor_new(e, name, "", &acks, (struct slice){0}, 0);
+    c = cursor_new(e, name, &acks, (struct slice){0}, 0);
     cursor_store_init(&c->store, &cursor_io_ops, &acks, 0, CURSOR_STORE_NO_LEDGER, mark_delete,
                       true);
     c->store.passing = true;
@@ -59,10 +56,11 @@ static void free_cursor(struct cursor *c)
     cursor_store_drop(&c->store);
     slice_drop(&c->node);
     slice_drop(&c->base);
-    slice_drop(&c->attempt);
+    if (c->io)
+        slice_drop(&c->io->attempt);
+    mem_free(c->io);
     pairs_drop(&c->properties);
     mem_free(c->name);
-    mem_free(c->path);
     mem_free(c);
 }
 
@@ -137,7 +135,7 @@ static void tell_moved(struct cursor *c)
 
 static void sealed(struct ledger_call *call, enum err err, struct ledger *l)
 {
-    struct cursor *c = container_of(call, struct cursor, seal);
+    struct cursor *c = container_of(call, struct cursor_io, seal)->cursor;
 
     (void)l;
     if (err)
@@ -149,15 +147,15 @@ static void sealed(struct ledger_call *call, enum err err, struct ledger *l)
 /* Its last entry is in: sealed, so that the next owner need not recover it. */
 static void end_well(struct cursor *c)
 {
-    struct ledger **l = c->at[0] ? &c->at[0] : &c->at[1];
+    struct cursor_io *io = c->io;
 
-    if (!*l || c->end_err) {
+    if (!io || (!io->at[0] && !io->at[1]) || c->end_err) {
         go(c);
         return;
     }
-    c->seal.done = sealed;
+    io->seal.done = sealed;
     cursor_hold(c);
-    ledger_close(l, &c->seal);
+    ledger_close(io->at[0] ? &io->at[0] : &io->at[1], &io->seal);
 }
 
 static void tell_end(struct cursor *c)
@@ -317,7 +315,8 @@ static void end(struct cursor **cursor, enum cursor_store_ending how, struct cur
         return;
     }
     c->phase = CURSOR_ENDING;
-    loop_cancel(c->home, &c->gather);
+    if (c->io)
+        loop_cancel(c->home, &c->io->gather);
     cursor_store_end(&c->store, how);
 }
 

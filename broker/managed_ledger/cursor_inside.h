@@ -26,23 +26,10 @@ struct cursor_wait {
     bool told; /* logged once */
 };
 
-struct cursor {
-    void *user; /* not ours */
-    struct cursor_env *env;
-    struct loop *home;
-    struct ledger_client *ledgers;
-    struct metadata *meta;
-    char *name, *path;
-    enum cursor_phase phase;
-    unsigned busy;
-    struct cursor_store store;
-    struct pairs properties;
-    bool relabelled; /* `base` says other ones */
-
-    struct slice node; /* its value, as we know it */
-    struct slice base; /* what of it a rewrite keeps */
-    struct slice attempt;
-    int64_t version;
+/* What only one that is written needs: the most of them lie still. */
+struct cursor_io {
+    struct cursor *cursor;
+    struct slice attempt; /* at the node's value */
     struct meta_call put, get;
 
     struct ledger *at[2]; /* the one that is written to, and while that changes another */
@@ -56,12 +43,29 @@ struct cursor {
     struct bookies_watch watch;
     bool watching;
     struct timer gather;
+};
+
+struct cursor {
+    void *user; /* not ours */
+    struct cursor_env *env;
+    struct loop *home;
+    char *name;
+    enum cursor_phase phase;
+    unsigned busy;
+    struct cursor_store store;
+    struct cursor_io *io; /* NULL: nothing was written yet */
+    struct pairs properties;
+
+    struct slice node; /* its value, as we know it */
+    struct slice base; /* what of it a rewrite keeps */
+    int64_t version;
 
     struct task later; /* tells what became durable, or how it ended */
+    bool relabelled;   /* `base` says other properties */
     bool later_posted;
     bool append_refused;
-    enum err refusal;
     bool ended;
+    enum err refusal;
     enum err end_err;
     struct position told; /* the mark-delete position that moved() was last called for */
     struct cursor_ack_call *calls, **calls_end;
@@ -71,9 +75,10 @@ struct cursor {
 extern const struct cursor_store_ops cursor_io_ops;
 
 struct cursor *cursor_of(struct cursor_store *s);
+struct cursor_io *cursor_io_of(struct cursor *c); /* makes it; the cursor's */
 /* acks and the slice are taken; gives. */
-struct cursor *cursor_new(struct cursor_env *e, const char *name, const char *path,
-                          struct cursor_acks *acks, struct slice node, int64_t version);
+struct cursor *cursor_new(struct cursor_env *e, const char *name, struct cursor_acks *acks,
+                          struct slice node, int64_t version);
 void cursor_hold(struct cursor *c);
 void cursor_release(struct cursor *c); /* c may be gone */
 void cursor_tell_later(struct cursor *c);

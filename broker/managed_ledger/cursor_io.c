@@ -9,6 +9,15 @@
 
 enum { BACKOFF_FIRST_US = 100 * 1000, BACKOFF_MOST_US = 10 * 1000 * 1000 };
 
+struct cursor_io *cursor_io_of(struct cursor *c)
+{
+    if (!c->io) {
+        c->io = mem_new(struct cursor_io);
+        c->io->cursor = c;
+    }
+    return c->io;
+}
+
 /* ---- waiting ------------------------------------------------------------------------------- */
 
 void cursor_wait_longer(struct cursor_wait *w, struct loop *home, const char *ml_name,
@@ -30,77 +39,81 @@ void cursor_wait_over(struct cursor_wait *w)
     w->backoff_us = 0;
 }
 
-static void stop_waiting(struct cursor *c)
+static void stop_waiting(struct cursor_io *io)
 {
-    loop_cancel(c->home, &c->wait.timer);
-    if (c->watching)
-        ledger_client_unwatch(c->ledgers, &c->watch);
-    c->watching = false;
+    loop_cancel(io->cursor->home, &io->wait.timer);
+    if (io->watching)
+        ledger_client_unwatch(io->cursor->env->ledgers, &io->watch);
+    io->watching = false;
 }
 
 static void waited(struct timer *t)
 {
-    struct cursor *c = container_of(t, struct cursor, wait.timer);
+    struct cursor_io *io = container_of(t, struct cursor_io, wait.timer);
 
-    stop_waiting(c);
-    cursor_store_resume(&c->store);
+    stop_waiting(io);
+    cursor_store_resume(&io->cursor->store);
 }
 
 static void bookies_changed(struct bookies_watch *w)
 {
-    struct cursor *c = container_of(w, struct cursor, watch);
+    struct cursor_io *io = container_of(w, struct cursor_io, watch);
+    const struct cursor_env *e = io->cursor->env;
 
-    if (ledger_client_bookies(c->ledgers) < c->env->conf->quorum.ensemble)
+    if (ledger_client_bookies(e->ledgers) < e->conf->quorum.ensemble)
         return;
-    stop_waiting(c);
-    cursor_store_resume(&c->store);
+    stop_waiting(io);
+    cursor_store_resume(&io->cursor->store);
 }
 
 static void do_pause(struct cursor_store *s, enum err why)
 {
     struct cursor *c = cursor_of(s);
+    struct cursor_io *io = cursor_io_of(c);
 
-    c->wait.timer.run = waited;
-    cursor_wait_longer(&c->wait, c->home, c->env->ml_name, c->name, why);
-    if (why != ERR_NOT_ENOUGH_BOOKIES || c->watching)
+    io->wait.timer.run = waited;
+    cursor_wait_longer(&io->wait, c->home, c->env->ml_name, c->name, why);
+    if (why != ERR_NOT_ENOUGH_BOOKIES || io->watching)
         return;
-    c->watch.changed = bookies_changed;
-    ledger_client_watch(c->ledgers, &c->watch);
-    c->watching = true;
+    io->watch.changed = bookies_changed;
+    ledger_client_watch(c->env->ledgers, &io->watch);
+    io->watching = true;
 }
 
 static void gathered(struct timer *t)
 {
-    cursor_store_due(&container_of(t, struct cursor, gather)->store);
+    cursor_store_due(&container_of(t, struct cursor_io, gather)->cursor->store);
 }
 
 static void do_gather(struct cursor_store *s)
 {
     struct cursor *c = cursor_of(s);
+    struct cursor_io *io = cursor_io_of(c);
 
-    c->gather.run = gathered;
-    loop_after(c->home, &c->gather, (uint64_t)c->env->conf->cursor_delta_delay_us);
+    io->gather.run = gathered;
+    loop_after(c->home, &io->gather, (uint64_t)c->env->conf->cursor_delta_delay_us);
 }
 
 /* ---- ledgers ------------------------------------------------------------------------------- */
 
 static struct ledger **handle_of(struct cursor *c, int64_t ledger)
 {
-    for (unsigned i = 0; i < 2; i++)
-        if (c->at[i] && ledger_id(c->at[i]) == ledger)
-            return &c->at[i];
+    for (unsigned i = 0; c->io && i < 2; i++)
+        if (c->io->at[i] && ledger_id(c->io->at[i]) == ledger)
+            return &c->io->at[i];
     return NULL;
 }
 
 static void created(struct ledger_call *call, enum err err, struct ledger *l)
 {
-    struct cursor *c = container_of(call, struct cursor, create);
+    struct cursor_io *io = container_of(call, struct cursor_io, create);
+    struct cursor *c = io->cursor;
 
     if (c->phase == CURSOR_GONE) {
         ledger_drop(&l);
     } else {
         if (!err)
-            c->at[c->at[0] ? 1 : 0] = l;
+            io->at[io->at[0] ? 1 : 0] = l;
         cursor_store_created(&c->store, err, err ? CURSOR_STORE_NO_LEDGER : ledger_id(l));
     }
     cursor_release(c);
@@ -114,6 +127,7 @@ static struct view text_of(const char *s)
 static void do_create(struct cursor_store *s)
 {
     struct cursor *c = cursor_of(s);
+    struct cursor_io *io = cursor_io_of(c);
     struct ledger_tag tags[] = {
         {"application", text_of("pulsar")},
         {"component", text_of("managed-ledger")},
@@ -121,20 +135,20 @@ static void do_create(struct cursor_store *s)
         {"pulsar/cursor", text_of(c->name)},
     };
 
-    c->create.done = created;
+    io->create.done = created;
     cursor_hold(c);
-    ledger_create(c->ledgers, c->env->conf->quorum, -1, tags, sizeof tags / sizeof *tags,
-                  &c->create);
+    ledger_create(c->env->ledgers, c->env->conf->quorum, -1, tags, sizeof tags / sizeof *tags,
+                  &io->create);
 }
 
-static void drop_entries(struct cursor *c)
+static void drop_entries(struct cursor_io *io)
 {
-    chain_drop(&c->append.payload);
-    while (c->next < c->n)
-        slice_drop(&c->entries[c->next++]);
-    mem_free(c->entries);
-    c->entries = NULL;
-    c->n = c->next = 0;
+    chain_drop(&io->append.payload);
+    while (io->next < io->n)
+        slice_drop(&io->entries[io->next++]);
+    mem_free(io->entries);
+    io->entries = NULL;
+    io->n = io->next = 0;
 }
 
 static void do_drop(struct cursor_store *s, int64_t ledger)
@@ -148,55 +162,56 @@ static void do_drop(struct cursor_store *s, int64_t ledger)
 static void appended(struct ledger_append *a, enum err err, entry_id id);
 
 /* One after the other: a large snapshot shall not fill the ledger's window. */
-static void append_next(struct cursor *c)
+static void append_next(struct cursor_io *io)
 {
-    struct slice entry = c->entries[c->next++];
+    struct slice entry = io->entries[io->next++];
     enum err err;
 
-    chain_push(&c->append.payload, entry);
-    c->append.crc = crc32c(entry.base, entry.len);
-    c->append.done = appended;
-    err = ledger_append(c->appending, &c->append);
+    chain_push(&io->append.payload, entry);
+    io->append.crc = crc32c(entry.base, entry.len);
+    io->append.done = appended;
+    err = ledger_append(io->appending, &io->append);
     if (!err)
         return;
-    c->append_refused = true;
-    c->refusal = err;
-    drop_entries(c);
-    cursor_tell_later(c);
+    io->cursor->append_refused = true;
+    io->cursor->refusal = err;
+    drop_entries(io);
+    cursor_tell_later(io->cursor);
 }
 
 static void appended(struct ledger_append *a, enum err err, entry_id id)
 {
-    struct cursor *c = container_of(a, struct cursor, append);
+    struct cursor_io *io = container_of(a, struct cursor_io, append);
+    struct cursor *c = io->cursor;
 
     (void)id;
     chain_drop(&a->payload);
-    if (!err && c->next < c->n) {
-        append_next(c);
+    if (!err && io->next < io->n) {
+        append_next(io);
         return;
     }
-    drop_entries(c);
+    drop_entries(io);
     if (err)
         log_event(LOG_WARN, "cursor.ledger_failed", F_STR("ml", c->env->ml_name),
-                  F_STR("cursor", c->name), F_I64("ledger", ledger_id(c->appending)), F_ERR(err));
+                  F_STR("cursor", c->name), F_I64("ledger", ledger_id(io->appending)), F_ERR(err));
     else
-        cursor_wait_over(&c->wait);
+        cursor_wait_over(&io->wait);
     cursor_store_appended(&c->store, err);
 }
 
 static void do_append(struct cursor_store *s, int64_t ledger, const struct slice *entries,
                       unsigned n)
 {
-    struct cursor *c = cursor_of(s);
-    struct ledger **l = handle_of(c, ledger);
+    struct ledger **l = handle_of(cursor_of(s), ledger);
+    struct cursor_io *io = cursor_io_of(cursor_of(s));
 
-    assert(l && n > 0 && !c->entries);
-    c->appending = *l;
-    c->entries = mem_alloc(n * sizeof(*entries));
-    memcpy(c->entries, entries, n * sizeof(*entries));
-    c->n = n;
-    c->next = 0;
-    append_next(c);
+    assert(l && n > 0 && !io->entries);
+    io->appending = *l;
+    io->entries = mem_alloc(n * sizeof(*entries));
+    memcpy(io->entries, entries, n * sizeof(*entries));
+    io->n = n;
+    io->next = 0;
+    append_next(io);
 }
 
 struct discard {
@@ -228,7 +243,7 @@ static void do_discard(struct cursor_store *s, int64_t ledger)
     d->ledger = ledger;
     d->call.done = discarded;
     cursor_hold(c);
-    ledger_delete(c->ledgers, ledger, &d->call);
+    ledger_delete(c->env->ledgers, ledger, &d->call);
 }
 
 /* ---- the node ------------------------------------------------------------------------------ */
@@ -260,8 +275,8 @@ static void node_written(struct cursor *c)
         return;
     slice_drop(&c->node);
     slice_drop(&c->base);
-    c->node = slice_share(c->attempt);
-    c->base = slice_share(c->attempt);
+    c->node = slice_share(c->io->attempt);
+    c->base = slice_share(c->io->attempt);
     c->version++;
     if (c->store.target == TARGET_LEDGER && c->store.next != CURSOR_STORE_NO_LEDGER)
         log_event(LOG_DEBUG, "cursor.rolled", F_STR("ml", c->env->ml_name),
@@ -271,7 +286,7 @@ static void node_written(struct cursor *c)
 
 static void pointed(struct meta_call *call, const struct meta_reply *r)
 {
-    struct cursor *c = container_of(call, struct cursor, put);
+    struct cursor *c = container_of(call, struct cursor_io, put)->cursor;
 
     if (c->phase != CURSOR_GONE) {
         if (!r->err)
@@ -281,23 +296,34 @@ static void pointed(struct meta_call *call, const struct meta_reply *r)
     cursor_release(c);
 }
 
+/* It was made or read under it: it fits. */
+static void path_of(const struct cursor *c, char path[META_KEY_MAX])
+{
+    enum err err = path_cursor(c->env->ml_name, c->name, path);
+
+    assert(err == ERR_OK);
+}
+
 static void do_point(struct cursor_store *s, enum cursor_store_target what, int64_t ledger)
 {
     struct cursor *c = cursor_of(s);
+    struct cursor_io *io = cursor_io_of(c);
+    char path[META_KEY_MAX];
     ManagedLedger__ManagedCursorInfo *r;
 
+    path_of(c, path);
     cursor_hold(c);
-    c->put = (struct meta_call){.home = c->home, .done = pointed};
+    io->put = (struct meta_call){.home = c->home, .done = pointed};
     if (what == TARGET_GONE) {
-        meta_remove(c->meta, c->path, c->version, &c->put);
+        meta_remove(c->env->meta, path, c->version, &io->put);
         return;
     }
     r = base_of(c);
-    slice_drop(&c->attempt);
-    c->attempt = cursor_record_make(r, what == TARGET_LEDGER ? ledger : CURSOR_STORE_NO_LEDGER,
-                                    s->out.mark_delete, what == TARGET_INLINE ? &s->acks : NULL);
+    slice_drop(&io->attempt);
+    io->attempt = cursor_record_make(r, what == TARGET_LEDGER ? ledger : CURSOR_STORE_NO_LEDGER,
+                                     s->out.mark_delete, what == TARGET_INLINE ? &s->acks : NULL);
     managed_ledger__managed_cursor_info__free_unpacked(r, NULL);
-    meta_put(c->meta, c->path, slice_share(c->attempt), c->version, &c->put);
+    meta_put(c->env->meta, path, slice_share(io->attempt), c->version, &io->put);
 }
 
 static bool same(struct slice a, struct slice b)
@@ -311,7 +337,7 @@ static enum cursor_store_seen judge(struct cursor *c, const struct meta_reply *r
         return c->store.target == TARGET_GONE ? SEEN_WRITTEN : SEEN_OTHER;
     if (r->version == c->version && same(r->value, c->node))
         return SEEN_BEFORE;
-    if (r->version != c->version + 1 || !same(r->value, c->attempt) ||
+    if (r->version != c->version + 1 || !same(r->value, c->io->attempt) ||
         (c->store.target != TARGET_LEDGER && c->store.target != TARGET_INLINE))
         return SEEN_OTHER;
     return SEEN_WRITTEN;
@@ -319,7 +345,7 @@ static enum cursor_store_seen judge(struct cursor *c, const struct meta_reply *r
 
 static void looked(struct meta_call *call, const struct meta_reply *r)
 {
-    struct cursor *c = container_of(call, struct cursor, get);
+    struct cursor *c = container_of(call, struct cursor_io, get)->cursor;
     enum cursor_store_seen seen = SEEN_OTHER;
     enum err err = r->err == ERR_NOT_FOUND ? ERR_OK : r->err;
 
@@ -336,10 +362,13 @@ static void looked(struct meta_call *call, const struct meta_reply *r)
 static void do_look(struct cursor_store *s)
 {
     struct cursor *c = cursor_of(s);
+    struct cursor_io *io = cursor_io_of(c);
+    char path[META_KEY_MAX];
 
+    path_of(c, path);
     cursor_hold(c);
-    c->get = (struct meta_call){.home = c->home, .done = looked};
-    meta_get(c->meta, c->path, &c->get);
+    io->get = (struct meta_call){.home = c->home, .done = looked};
+    meta_get(c->env->meta, path, &io->get);
 }
 
 /* ---- telling ------------------------------------------------------------------------------- */
@@ -360,12 +389,16 @@ static void do_ended(struct cursor_store *s, enum err err)
 
 void cursor_stop_io(struct cursor *c)
 {
-    stop_waiting(c);
-    loop_cancel(c->home, &c->gather);
+    struct cursor_io *io = c->io;
+
+    if (!io)
+        return;
+    stop_waiting(io);
+    loop_cancel(c->home, &io->gather);
     for (unsigned i = 0; i < 2; i++)
-        if (c->at[i])
-            ledger_drop(&c->at[i]);
-    drop_entries(c);
+        if (io->at[i])
+            ledger_drop(&io->at[i]);
+    drop_entries(io);
 }
 
 const struct cursor_store_ops cursor_io_ops = {

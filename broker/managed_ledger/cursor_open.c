@@ -60,7 +60,7 @@ static void succeed(struct opening *o, bool clean)
     struct position fallback = cursor_record_mark_delete(o->record);
     struct cursor *c;
 
-    c = cursor_new(o->env, o->name, o->path, &o->acks, slice_share(o->node), o->version);
+    c = cursor_new(o->env, o->name, &o->acks, slice_share(o->node), o->version);
     if (o->kept.len) {
         slice_drop(&c->base);
         c->base = slice_share(o->kept);
