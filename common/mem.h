@@ -21,8 +21,8 @@ char *mem_string(const char *s);        /* gives a copy */
 char *mem_string_n(const char *s, size_t len);
 char *mem_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* gives */
 
-/* What is allocated, and what the allocator holds for it; of glibc's, or of a jemalloc that took its
- * place (LD_PRELOAD).  Takes the allocator's locks: for those who look now and then. */
+/* What is allocated, and what the allocator holds for it; of glibc's, or of a jemalloc that took
+ * its place (LD_PRELOAD).  Takes the allocator's locks: for those who look now and then. */
 struct mem_heap {
     uint64_t used, held; /* bytes */
 };

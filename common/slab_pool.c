@@ -4,7 +4,7 @@
 
 #include "common/mem.h"
 
-#define SMALLEST     ((size_t)256)
+#define SMALLEST     ((size_t)64)
 #define THREAD_KEEPS ((size_t)2 << 20)
 #define POOL_KEEPS   ((size_t)32 << 20)
 

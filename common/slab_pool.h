@@ -16,8 +16,8 @@
 
 #include "common/buf.h"
 
-/* 256 B, 512 B ... 1 MiB; a slab of class SLAB_CLASSES was allocated by itself. */
-#define SLAB_CLASSES 13
+/* 64 B, 128 B ... 1 MiB; a slab of class SLAB_CLASSES was allocated by itself. */
+#define SLAB_CLASSES 15
 
 struct slab *slab_pool_take(size_t size); /* gives; refs is not set */
 void slab_pool_give(struct slab *s);      /* takes */

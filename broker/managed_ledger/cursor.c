@@ -4,7 +4,7 @@
 
 #include "broker/managed_ledger/cursor_inside.h"
 #include "common/log.h"
-#include "common/mem.h"
+#include "common/mem_pool.h"
 
 /* ---- its life ------------------------------------------------------------------------------ */
 
@@ -15,10 +15,15 @@ struct cursor *cursor_of(struct cursor_store *s)
     return container_of(s, struct cursor, store);
 }
 
+struct mem_pool *cursor_pool_new(void)
+{
+    return mem_pool_new(sizeof(struct cursor));
+}
+
 struct cursor *cursor_new(struct cursor_env *e, const char *name, struct cursor_acks *acks,
                           struct slice node, int64_t version)
 {
-    struct cursor *c = mem_new(struct cursor);
+    struct cursor *c = mem_pool_take(e->pool);
 
     c->env = e;
     c->home = e->home;
@@ -61,7 +66,7 @@ static void free_cursor(struct cursor *c)
     mem_free(c->io);
     pairs_drop(&c->properties);
     mem_free(c->name);
-    mem_free(c);
+    mem_pool_give(c);
 }
 
 void cursor_hold(struct cursor *c)

@@ -27,6 +27,7 @@
 
 struct cursor;
 struct cursor_part;
+struct mem_pool;
 struct metadata;
 struct ml_conf;
 struct pairs;
@@ -76,6 +77,7 @@ struct cursor_env {
     struct loop *home;
     struct ledger_client *ledgers;
     struct metadata *meta;
+    struct mem_pool *pool; /* of cursors */
     const struct ml_conf *conf;
     const char *ml_name;
     const struct segments *segments;
@@ -83,6 +85,8 @@ struct cursor_env {
     void (*failed)(struct cursor_env *e, struct cursor *c,
                    enum err err); /* FENCED: another owner */
 };
+
+struct mem_pool *cursor_pool_new(void); /* gives */
 
 struct cursor_call {
     void (*done)(struct cursor_call *c, enum err err,

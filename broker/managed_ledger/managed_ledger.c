@@ -89,12 +89,32 @@ static void do_refuse(struct ml_core *c, struct ml_add *a, enum err err)
     answer_soon(of_core(c), a, err, POSITION_EARLIEST);
 }
 
+static void created(struct ledger_call *call, enum err err, struct ledger *l);
+static void closed(struct ledger_call *call, enum err err, struct ledger *l);
+static void close_again(struct timer *t);
+static void wake(struct timer *t);
+
+static struct ml_rolling *rolling_of(struct managed_ledger *m)
+{
+    if (!m->rolling) {
+        m->rolling = mem_new(struct ml_rolling);
+        *m->rolling = (struct ml_rolling){
+            .ml = m,
+            .create_call.done = created,
+            .close_call.done = closed,
+            .close_timer.run = close_again,
+            .wait_timer.run = wake,
+        };
+    }
+    return m->rolling;
+}
+
 /* ---- ledgers -----------------------------------------------------------------------------------
  */
 
 static void created(struct ledger_call *call, enum err err, struct ledger *l)
 {
-    struct managed_ledger *m = container_of(call, struct managed_ledger, create_call);
+    struct managed_ledger *m = container_of(call, struct ml_rolling, create_call)->ml;
 
     m->created = err ? NULL : l;
     if (err)
@@ -114,7 +134,8 @@ static void do_create(struct ml_core *c, int64_t above)
     };
 
     ml_hold(m);
-    ledger_create(m->env->ledgers, m->conf.quorum, above, tags, 3, &m->create_call);
+    ledger_create(m->env->ledgers, ml_conf_of(m)->quorum, above, tags, 3,
+                  &rolling_of(m)->create_call);
 }
 
 static void do_discard(struct ml_core *c, int64_t ledger)
@@ -137,7 +158,7 @@ static void resumed(struct managed_ledger *m)
 
 static void listed(struct ml_save *save, enum err err)
 {
-    struct managed_ledger *m = container_of(save, struct managed_ledger, list_save);
+    struct managed_ledger *m = container_of(save, struct ml_rolling, list_save)->ml;
 
     if (!err && m->core.state == ML_LISTING) {
         m->current = m->created;
@@ -162,10 +183,10 @@ static void do_list(struct ml_core *c, int64_t ledger)
 
     ml_doom_hollow(m);
     segments_add(&m->segments, (struct segment){.ledger = ledger, .open = true});
-    m->list_save.done = listed;
+    rolling_of(m)->list_save.done = listed;
     ml_hold(m);
     /* A node that is known to be another's has ended the core before. */
-    enum err err = ml_node_save(&m->node, &m->list_save);
+    enum err err = ml_node_save(&m->node, &m->rolling->list_save);
     assert(!err);
     (void)err;
 }
@@ -207,7 +228,8 @@ static void sealed(struct managed_ledger *m, int64_t entries, int64_t bytes)
 
 static void closed(struct ledger_call *call, enum err err, struct ledger *l)
 {
-    struct managed_ledger *m = container_of(call, struct managed_ledger, close_call);
+    struct ml_rolling *r = container_of(call, struct ml_rolling, close_call);
+    struct managed_ledger *m = r->ml;
     int64_t entries = l ? ledger_last_confirmed(l) + 1 : m->core.entries;
     int64_t bytes = l ? ledger_length(l) : m->core.bytes;
 
@@ -217,9 +239,9 @@ static void closed(struct ledger_call *call, enum err err, struct ledger *l)
     if (l)
         ledger_drop(&l);
     if (err && err_class(err) == CLASS_RETRY && !m->core.ending) {
-        unsigned steps = m->close_tries < CLOSE_RETRY_STEPS ? m->close_tries : CLOSE_RETRY_STEPS;
-        m->close_tries++;
-        loop_after(m->env->home, &m->close_timer, (uint64_t)CLOSE_RETRY_US << steps);
+        unsigned steps = r->close_tries < CLOSE_RETRY_STEPS ? r->close_tries : CLOSE_RETRY_STEPS;
+        r->close_tries++;
+        loop_after(m->env->home, &r->close_timer, (uint64_t)CLOSE_RETRY_US << steps);
         return;
     }
     if (!err)
@@ -238,27 +260,27 @@ static void closed(struct ledger_call *call, enum err err, struct ledger *l)
 /* Without its handle there is only the way of a new owner: find the end, close there. */
 static void close_again(struct timer *t)
 {
-    struct managed_ledger *m = container_of(t, struct managed_ledger, close_timer);
+    struct ml_rolling *r = container_of(t, struct ml_rolling, close_timer);
 
-    ledger_open(m->env->ledgers, m->core.ledger, LEDGER_OPEN_RECOVER, &m->close_call);
+    ledger_open(r->ml->env->ledgers, r->ml->core.ledger, LEDGER_OPEN_RECOVER, &r->close_call);
 }
 
 void ml_close_again(struct managed_ledger *m)
 {
-    if (!timer_armed(&m->close_timer))
+    if (!m->rolling || !timer_armed(&m->rolling->close_timer))
         return;
-    loop_cancel(m->env->home, &m->close_timer);
-    close_again(&m->close_timer);
+    loop_cancel(m->env->home, &m->rolling->close_timer);
+    close_again(&m->rolling->close_timer);
 }
 
 static void do_close(struct ml_core *c)
 {
     struct managed_ledger *m = of_core(c);
 
-    m->close_tries = 0;
+    rolling_of(m)->close_tries = 0;
     m->sealing = m->current;
     ml_hold(m);
-    ledger_close(&m->current, &m->close_call);
+    ledger_close(&m->current, &m->rolling->close_call);
 }
 
 /* ---- waiting -----------------------------------------------------------------------------------
@@ -266,7 +288,7 @@ static void do_close(struct ml_core *c)
 
 static void wake(struct timer *t)
 {
-    struct managed_ledger *m = container_of(t, struct managed_ledger, wait_timer);
+    struct managed_ledger *m = container_of(t, struct ml_rolling, wait_timer)->ml;
 
     ml_core_woken(&m->core);
     ml_waits_note(m);
@@ -280,21 +302,33 @@ static void do_wait(struct ml_core *c, enum err why, uint64_t us)
     if (!m->wait_told)
         log_event(LOG_WARN, "managed_ledger.waiting", F_STR("topic", m->name), F_ERR(why),
                   F_U64("bookies", ledger_client_bookies(m->env->ledgers)),
-                  F_U64("needed", m->conf.quorum.ensemble),
+                  F_U64("needed", ml_conf_of(m)->quorum.ensemble),
                   F_U64("pending_bytes", c->pending_bytes));
     m->wait_told = true;
     m->wait_why = why;
     ml_hold(m);
-    loop_after(m->env->home, &m->wait_timer, us);
+    loop_after(m->env->home, &rolling_of(m)->wait_timer, us);
+}
+
+static bool waits(const struct managed_ledger *m)
+{
+    return m->rolling && timer_armed(&m->rolling->wait_timer);
+}
+
+void ml_wait_over(struct managed_ledger *m)
+{
+    if (!waits(m))
+        return;
+    loop_cancel(m->env->home, &m->rolling->wait_timer);
+    m->holds--;
 }
 
 void ml_bookies_changed(struct managed_ledger *m)
 {
-    if (!timer_armed(&m->wait_timer) ||
-        ledger_client_bookies(m->env->ledgers) < m->conf.quorum.ensemble)
+    if (!waits(m) || ledger_client_bookies(m->env->ledgers) < ml_conf_of(m)->quorum.ensemble)
         return;
-    loop_cancel(m->env->home, &m->wait_timer);
-    wake(&m->wait_timer);
+    loop_cancel(m->env->home, &m->rolling->wait_timer);
+    wake(&m->rolling->wait_timer);
 }
 
 /* ---- another owner -----------------------------------------------------------------------------
@@ -345,10 +379,6 @@ void ml_write_init(struct managed_ledger *m, int64_t last_ledger, uint64_t next_
 
     ml_core_init(&m->core, &ops, m->env->conf.pending_bytes, last_ledger, next_index);
     m->waits_for = ML_WAITS;
-    m->create_call.done = created;
-    m->close_call.done = closed;
-    m->close_timer.run = close_again;
-    m->wait_timer.run = wake;
     m->answer_task.run = answer;
     m->fail_task.run = tell_failed;
     m->grew.run = grew;

@@ -22,7 +22,7 @@ void ml_care_full(struct managed_ledger *m)
         .bytes = m->core.sent_bytes,
         .age_ms = (int64_t)((loop_now(m->env->home) - m->current_since_us) / 1000),
     };
-    if (roller_due(&m->conf, &current))
+    if (roller_due(ml_conf_of(m), &current))
         ml_core_roll(&m->core);
 }
 
@@ -53,7 +53,7 @@ void ml_doom_hollow(struct managed_ledger *m)
 static void trim(struct managed_ledger *m)
 {
     unsigned n =
-        trimmer_count(&m->segments, ml_cursors_slowest(m), &m->conf, (int64_t)loop_wall_ms());
+        trimmer_count(&m->segments, ml_cursors_slowest(m), ml_conf_of(m), (int64_t)loop_wall_ms());
     int64_t bytes = 0;
 
     if (n == 0)

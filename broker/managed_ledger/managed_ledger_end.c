@@ -9,10 +9,9 @@
 
 struct managed_ledger *ml_new(struct ml_env *e, const char *name, struct ml_owner *owner)
 {
-    struct managed_ledger *m = mem_new(struct managed_ledger);
+    struct managed_ledger *m = mem_pool_take(e->ledgers_pool);
 
     m->env = e;
-    m->conf = e->conf;
     m->owner = owner;
     m->name = mem_string(name);
     list_push_back(&e->all, &m->in_env);
@@ -20,7 +19,6 @@ struct managed_ledger *ml_new(struct ml_env *e, const char *name, struct ml_owne
     list_init(&m->answered);
     list_init(&m->reads);
     list_init(&m->sources);
-    list_init(&m->terminations);
     ml_write_init(m, -1, 0);
     ml_cursors_init(m);
     return m;
@@ -41,8 +39,11 @@ void ml_free(struct managed_ledger *m)
     segments_clear(&m->segments);
     mem_free(m->cursors);
     mem_free(m->doomed);
+    mem_free(m->rolling);
+    mem_free(m->terminating);
+    mem_free(m->own_conf);
     mem_free(m->name);
-    mem_free(m);
+    mem_pool_give(m);
 }
 
 void ml_hold(struct managed_ledger *m)
@@ -142,7 +143,7 @@ static void end_ledgers(struct managed_ledger *m)
 
 static void node_ended(struct meta_call *c, const struct meta_reply *r)
 {
-    struct managed_ledger *m = container_of(c, struct managed_ledger, get_call);
+    struct managed_ledger *m = container_of(c, struct managed_ledger, node_call);
 
     if (r->err != ERR_NOT_FOUND)
         note(m, r->err == ERR_BAD_VERSION ? ERR_FENCED : r->err);
@@ -156,18 +157,10 @@ static void end_node(struct managed_ledger *m)
 
     if (path_managed_ledger(m->name, path))
         assert(0);
-    m->get_call.done = node_ended;
+    m->node_call.done = node_ended;
     m->end_pending++;
     ml_hold(m);
-    meta_remove(m->env->meta, path, m->node.version, &m->get_call);
-}
-
-static void stop_waiting(struct managed_ledger *m)
-{
-    if (!timer_armed(&m->wait_timer))
-        return;
-    loop_cancel(m->env->home, &m->wait_timer);
-    m->holds--;
+    meta_remove(m->env->meta, path, m->node.version, &m->node_call);
 }
 
 static void leave(struct managed_ledger *m)
@@ -207,7 +200,7 @@ void ml_end_step(struct managed_ledger *m)
     if (m->life == ML_LIFE_SEALING) {
         if (!ml_core_settled(&m->core) || m->making > 0)
             return;
-        stop_waiting(m);
+        ml_wait_over(m);
         enter(m, ML_LIFE_SAVING);
     }
     while (m->life < ML_LIFE_LEAVING) {
@@ -240,7 +233,7 @@ static void end(struct managed_ledger **ml, struct ml_call *call, bool deleting)
 
     *ml = NULL;
     assert(m->life == ML_LIFE_SERVING);
-    assert(list_empty(&m->terminations));
+    assert(!ml_is_terminating(m));
     m->life = ML_LIFE_STOPPING;
     m->end_call = call;
     m->deleting = deleting;

@@ -19,6 +19,8 @@ static void free_env(struct ml_env *e)
     if (e->prefixes)
         slab_drop(&e->prefixes);
     entry_cache_drop(&e->cache);
+    mem_pool_drop(&e->ledgers_pool);
+    mem_pool_drop(&e->cursors_pool);
     mem_free(e);
 }
 
@@ -108,6 +110,8 @@ struct ml_env *ml_env_new(struct loop *home, struct ledger_client *ledgers, stru
     };
     list_init(&e->all);
     list_init(&e->deletions);
+    e->ledgers_pool = mem_pool_new(sizeof(struct managed_ledger));
+    e->cursors_pool = cursor_pool_new();
     ledger_client_watch(ledgers, &e->watch);
     loop_after(home, &e->look, LOOK_US);
     return e;

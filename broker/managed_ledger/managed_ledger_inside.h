@@ -25,6 +25,7 @@
 #include "broker/managed_ledger/ml_node.h"
 #include "broker/managed_ledger/ml_record.h"
 #include "broker/managed_ledger/segment_source.h"
+#include "common/mem_pool.h"
 #include "metadata/metadata.h"
 
 struct ml_env {
@@ -33,9 +34,10 @@ struct ml_env {
     struct metadata *meta;
     struct ml_conf conf;
     struct entry_cache *cache;
-    struct list_node all;       /* struct managed_ledger.in_env */
-    unsigned n;                 /* in it */
-    struct list_node deletions; /* under way */
+    struct list_node all;                         /* struct managed_ledger.in_env */
+    unsigned n;                                   /* in it */
+    struct list_node deletions;                   /* under way */
+    struct mem_pool *ledgers_pool, *cursors_pool; /* of managed ledgers, and their cursors */
     struct bookies_watch watch;
     struct timer look;     /* age of ledgers, retention, idle sources */
     struct slab *prefixes; /* broker entry metadata is cut from it */
@@ -67,6 +69,23 @@ enum ml_life {
     ML_LIFE_LEAVING   /* when nothing holds it */
 };
 
+/* What is needed while a ledger follows another: of one that lies still there is none. */
+struct ml_rolling {
+    struct managed_ledger *ml;
+    struct ledger_call create_call, close_call;
+    struct timer close_timer, wait_timer;
+    struct ml_save list_save;
+    unsigned close_tries;
+};
+
+struct ml_terminating {
+    struct managed_ledger *ml;
+    struct list_node asked; /* struct ml_terminate */
+    struct ml_save save;
+    struct task task;
+    bool posted, saving;
+};
+
 struct managed_ledger {
     struct list_node in_env;
     struct ml_env *env;
@@ -77,13 +96,13 @@ struct managed_ledger {
     bool terminated; /* no adds; in the node, or soon */
     bool failed;     /* fenced: the owner is told */
 
-    struct ml_conf conf; /* the env's, but for its own policy */
+    struct ml_conf *own_conf; /* NULL: its policy is the env's */
 
     struct ml_core core;
     struct ml_node node;
     ManagedLedger__ManagedLedgerInfo *record;
     struct segments segments;
-    struct meta_call put_call, get_call;
+    struct meta_call node_call;
     struct timer node_timer;
     bool dirty; /* the node lacks something that nobody waits for */
     struct ml_save quiet_save;
@@ -93,11 +112,8 @@ struct managed_ledger {
     struct ledger *sealing; /* being closed: the client's, but it can be read */
     struct ledger *created; /* not listed yet */
     uint64_t current_since_us, roll_after_us;
-    struct ledger_call create_call, close_call;
-    struct timer close_timer, wait_timer;
-    struct ml_save list_save;
-    unsigned close_tries;
-    bool wait_told; /* logged, once a wait */
+    struct ml_rolling *rolling; /* NULL: nothing was written yet */
+    bool wait_told;             /* logged, once a wait */
     enum err wait_why;
     enum ml_wait waits_for; /* ML_WAITS: adds are sent at once */
     struct ml_waits waits;  /* so far, up to waits_us */
@@ -108,10 +124,7 @@ struct managed_ledger {
     struct round_end grew;
     bool answering;
 
-    struct list_node terminations; /* struct ml_terminate */
-    struct ml_save terminate_save;
-    struct task terminate_task;
-    bool terminate_posted, terminate_saving;
+    struct ml_terminating *terminating; /* NULL: nobody asked for it */
 
     int64_t *doomed; /* not in segments any more; deleted when a node without them is stored */
     unsigned n_doomed, doomed_room, doomed_written;
@@ -147,6 +160,7 @@ void ml_fail(struct managed_ledger *m, enum err err); /* another owner was met *
 /* ---- the log -------------------------------------------------------------------------------- */
 
 void ml_write_init(struct managed_ledger *m, int64_t last_ledger, uint64_t next_index);
+void ml_wait_over(struct managed_ledger *m);   /* if it does: it is not told */
 void ml_close_again(struct managed_ledger *m); /* at once, if it was to be tried later */
 void ml_bookies_changed(struct managed_ledger *m);
 
@@ -158,6 +172,11 @@ void ml_node_quietly(struct managed_ledger *m); /* saves, and only a fence matte
 void ml_node_at_once(struct managed_ledger *m); /* retries no longer */
 
 void ml_terminate_step(struct managed_ledger *m);
+bool ml_is_terminating(const struct managed_ledger *m); /* somebody waits for that */
+static inline const struct ml_conf *ml_conf_of(const struct managed_ledger *m)
+{
+    return m->own_conf ? m->own_conf : &m->env->conf;
+}
 void ml_doom(struct managed_ledger *m, int64_t ledger);
 void ml_doom_hollow(struct managed_ledger *m); /* closed, empty and last: before a newer one */
 void ml_care(struct managed_ledger *m);        /* soon: is anything to be rolled or trimmed? */

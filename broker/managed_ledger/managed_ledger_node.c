@@ -28,6 +28,10 @@ static struct slice render(struct ml_node *n)
     return managed_ledger_record_write(m->record);
 }
 
+static void put_done(struct meta_call *c, const struct meta_reply *r);
+static void got(struct meta_call *c, const struct meta_reply *r);
+
+/* One of these at a time: they share a call. */
 static void put(struct ml_node *n, struct slice value, int64_t expected)
 {
     struct managed_ledger *m = of_node(n);
@@ -37,12 +41,13 @@ static void put(struct ml_node *n, struct slice value, int64_t expected)
     if (path_managed_ledger(m->name, path))
         assert(0);
     ml_hold(m);
-    meta_put(m->env->meta, path, value, expected, &m->put_call);
+    m->node_call.done = put_done;
+    meta_put(m->env->meta, path, value, expected, &m->node_call);
 }
 
 static void put_done(struct meta_call *c, const struct meta_reply *r)
 {
-    struct managed_ledger *m = container_of(c, struct managed_ledger, put_call);
+    struct managed_ledger *m = container_of(c, struct managed_ledger, node_call);
 
     ml_node_put_done(&m->node, r->err, r->version);
     ml_release(m);
@@ -56,12 +61,13 @@ static void get(struct ml_node *n)
     if (path_managed_ledger(m->name, path))
         assert(0);
     ml_hold(m);
-    meta_get(m->env->meta, path, &m->get_call);
+    m->node_call.done = got;
+    meta_get(m->env->meta, path, &m->node_call);
 }
 
 static void got(struct meta_call *c, const struct meta_reply *r)
 {
-    struct managed_ledger *m = container_of(c, struct managed_ledger, get_call);
+    struct managed_ledger *m = container_of(c, struct managed_ledger, node_call);
 
     ml_node_got(&m->node, r->err, r->value, r->version);
     ml_release(m);
@@ -106,8 +112,7 @@ void ml_node_start(struct managed_ledger *m, int64_t version)
     };
 
     ml_node_init(&m->node, &ops, version);
-    m->put_call = (struct meta_call){.home = m->env->home, .done = put_done};
-    m->get_call = (struct meta_call){.home = m->env->home, .done = got};
+    m->node_call.home = m->env->home;
     m->node_timer.run = delayed;
 }
 

@@ -9,7 +9,7 @@ bool managed_ledger_is_terminated(const struct managed_ledger *m)
 
 bool managed_ledger_has_ended(const struct managed_ledger *m)
 {
-    return m->record->terminatedposition && !m->terminate_saving;
+    return m->record->terminatedposition && !(m->terminating && m->terminating->saving);
 }
 
 static struct position terminated_at(const struct managed_ledger *m)
@@ -23,7 +23,7 @@ static void tell(struct managed_ledger *m, enum err err)
 {
     struct position at = terminated_at(m);
 
-    for (struct list_node *n; (n = list_pop_front(&m->terminations));) {
+    for (struct list_node *n; (n = list_pop_front(&m->terminating->asked));) {
         struct ml_terminate *t = list_entry(n, struct ml_terminate, node);
         t->done(t, err, at);
     }
@@ -31,9 +31,9 @@ static void tell(struct managed_ledger *m, enum err err)
 
 static void saved(struct ml_save *s, enum err err)
 {
-    struct managed_ledger *m = container_of(s, struct managed_ledger, terminate_save);
+    struct managed_ledger *m = container_of(s, struct ml_terminating, save)->ml;
 
-    m->terminate_saving = false;
+    m->terminating->saving = false;
     if (err == ERR_FENCED)
         ml_fail(m, err);
     if (!err)
@@ -55,19 +55,24 @@ static void save(struct managed_ledger *m)
         p->ledgerid = last.ledger;
         p->entryid = last.entry;
     }
-    m->terminate_save.done = saved;
-    if (ml_node_save(&m->node, &m->terminate_save)) {
+    m->terminating->save.done = saved;
+    if (ml_node_save(&m->node, &m->terminating->save)) {
         tell(m, ERR_FENCED);
         return;
     }
-    m->terminate_saving = true;
+    m->terminating->saving = true;
     ml_hold(m);
+}
+
+bool ml_is_terminating(const struct managed_ledger *m)
+{
+    return m->terminating && !list_empty(&m->terminating->asked);
 }
 
 /* What was taken before is stored first; then the last ledger is sealed, then the node written. */
 void ml_terminate_step(struct managed_ledger *m)
 {
-    if (list_empty(&m->terminations) || m->terminate_saving)
+    if (!ml_is_terminating(m) || m->terminating->saving)
         return;
     if (m->failed) {
         tell(m, ERR_FENCED);
@@ -83,30 +88,56 @@ void ml_terminate_step(struct managed_ledger *m)
 
 static void begin(struct task *t)
 {
-    struct managed_ledger *m = container_of(t, struct managed_ledger, terminate_task);
+    struct managed_ledger *m = container_of(t, struct ml_terminating, task)->ml;
 
-    m->terminate_posted = false;
+    m->terminating->posted = false;
     ml_release(m); /* goes on with it */
+}
+
+static struct ml_terminating *terminating_of(struct managed_ledger *m)
+{
+    if (!m->terminating) {
+        m->terminating = mem_new(struct ml_terminating);
+        m->terminating->ml = m;
+        list_init(&m->terminating->asked);
+    }
+    return m->terminating;
 }
 
 void managed_ledger_terminate(struct managed_ledger *m, struct ml_terminate *t)
 {
+    struct ml_terminating *all = terminating_of(m);
+
     m->terminated = true;
-    list_push_back(&m->terminations, &t->node);
-    if (m->terminate_posted)
+    list_push_back(&all->asked, &t->node);
+    if (all->posted)
         return;
-    m->terminate_posted = true;
-    m->terminate_task.run = begin;
+    all->posted = true;
+    all->task.run = begin;
     ml_hold(m);
-    loop_post(m->env->home, &m->terminate_task);
+    loop_post(m->env->home, &all->task);
 }
 
 /* ---- what its namespace says of it ---- */
 
+static bool is_policy_of(const struct ml_conf *c, const struct ml_policy *p)
+{
+    return c->retention_ms == p->retention_ms && c->retention_bytes == p->retention_bytes &&
+           c->quorum.ensemble == p->quorum.ensemble && c->quorum.write == p->quorum.write &&
+           c->quorum.ack == p->quorum.ack;
+}
+
 void managed_ledger_configure(struct managed_ledger *m, const struct ml_policy *p)
 {
-    m->conf.retention_ms = p->retention_ms;
-    m->conf.retention_bytes = p->retention_bytes;
-    m->conf.quorum = p->quorum;
+    mem_free(m->own_conf);
+    m->own_conf = NULL;
+    if (!is_policy_of(&m->env->conf, p)) {
+        m->own_conf = mem_new(struct ml_conf);
+        *m->own_conf = m->env->conf;
+        m->own_conf->retention_ms = p->retention_ms;
+        m->own_conf->retention_bytes = p->retention_bytes;
+        m->own_conf->quorum = p->quorum;
+    }
+    m->cursor_env.conf = ml_conf_of(m);
     ml_care(m);
 }

@@ -26,7 +26,7 @@ static void consumer_free(struct session_consumer *c)
     mem_free(c->handle.topic);
     pairs_drop(&c->handle.metadata);
     pairs_drop(&c->properties);
-    mem_free(c);
+    mem_pool_give(c);
 }
 
 /* ---- what the topic says ---- */
@@ -216,7 +216,7 @@ static int64_t back_of(const Pulsar__Proto__CommandSubscribe *c)
 static void open_consumer(struct session *s, const Pulsar__Proto__CommandSubscribe *c,
                           const struct topic_name *name)
 {
-    struct session_consumer *k = mem_new(struct session_consumer);
+    struct session_consumer *k = mem_pool_take(s->home->consumers);
 
     k->handle.id = c->consumer_id;
     k->handle.guest = &k->guest.guest;

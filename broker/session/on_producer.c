@@ -24,7 +24,7 @@ static void producer_free(struct session_producer *p)
     mem_free(p->initial);
     mem_free(p->handle.topic);
     pairs_drop(&p->handle.metadata);
-    mem_free(p);
+    mem_pool_give(p);
 }
 
 /* ---- what the topic says ---- */
@@ -198,7 +198,7 @@ static enum access_mode mode_of(const Pulsar__Proto__CommandProducer *c)
 static void open_producer(struct session *s, const Pulsar__Proto__CommandProducer *c,
                           const struct topic_name *name)
 {
-    struct session_producer *p = mem_new(struct session_producer);
+    struct session_producer *p = mem_pool_take(s->home->producers);
     bool named = c->producer_name && *c->producer_name;
     bool brings = c->initial_subscription_name && *c->initial_subscription_name;
 

@@ -57,6 +57,7 @@ struct sessions {
     struct arena *arena;
     struct sending *pool;
     unsigned pooled;
+    struct mem_pool *producers, *consumers;
     unsigned lookups;
     uint64_t next_id;
     uint64_t slow_us; /* a publish that takes longer is logged; 0: none is */

@@ -27,6 +27,8 @@ struct sessions *sessions_new(const struct sessions_env *env)
 
     s->env = *env;
     s->arena = arena_new(ARENA_MAX);
+    s->producers = mem_pool_new(sizeof(struct session_producer));
+    s->consumers = mem_pool_new(sizeof(struct session_consumer));
     put_off_init(s, env->conf);
     s->slow_us = (uint64_t)env->conf->slow_publish_ms * 1000;
     list_init(&s->all);
@@ -62,6 +64,8 @@ void sessions_drop(struct sessions **s)
         return;
     put_off_end(*s);
     sending_pool_drop(*s);
+    mem_pool_drop(&(*s)->producers);
+    mem_pool_drop(&(*s)->consumers);
     listings_end(&(*s)->listings);
     topic_watches_drop(&(*s)->watches);
     arena_drop(&(*s)->arena);

@@ -84,7 +84,7 @@ static void refuse_upto(struct topic_consumer *c, struct consumer_ask *a)
 
 static int64_t unacked_of(const struct subscription *s)
 {
-    return s->feed.type == CONSUMER_SHARED ? s->feed.shared.unacked : 0;
+    return s->feed.type == CONSUMER_SHARED ? s->feed.shared->unacked : 0;
 }
 
 /* A Shared subscription knows how many messages that was; of others an entry's average is. */

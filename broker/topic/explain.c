@@ -87,7 +87,7 @@ static void explain(struct subscription *s, struct explanation *e)
         e->reason = EXPLAIN_NO_CONSUMER;
     } else {
         if (s->feed.ops == &feed_shared)
-            e->unacked = s->feed.shared.unacked;
+            e->unacked = s->feed.shared->unacked;
         s->feed.ops->explain(&s->feed, e);
     }
 }

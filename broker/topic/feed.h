@@ -54,7 +54,7 @@ struct feed {
     const struct feed_ops *ops;
     union {
         struct exclusive exclusive;
-        struct shared shared;
+        struct shared *shared;
         struct fleeting fleeting;
     };
     bool halted;                     /* of one that passes: nothing goes to anybody */

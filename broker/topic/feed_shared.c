@@ -7,9 +7,15 @@
 /* Entries that are known, when the settings put no limit on unacknowledged messages. */
 enum { KNOWN_MAX = 1000 * 1000 };
 
+/* Much larger than the other kinds: so it is not in the feed. */
+struct apart {
+    struct feed *feed;
+    struct shared shared;
+};
+
 static struct feed *feed_of(struct shared *s)
 {
-    return container_of(s, struct feed, shared);
+    return container_of(s, struct apart, shared)->feed;
 }
 
 static struct topic_consumer *consumer_of(struct shared_consumer *c)
@@ -25,11 +31,11 @@ static void sort_one(struct feed *f, const struct ml_entry *e, unsigned left)
     struct shared_choice choice;
 
     feed_cut(f, e, &cut);
-    choice = shared_entry(&f->shared, &(struct shared_seen){.at = cut.item.at,
-                                                            .messages = cut.item.messages,
-                                                            .marker = cut.marker,
-                                                            .uuid = cut.uuid,
-                                                            .last_chunk = cut.last_chunk});
+    choice = shared_entry(f->shared, &(struct shared_seen){.at = cut.item.at,
+                                                           .messages = cut.item.messages,
+                                                           .marker = cut.marker,
+                                                           .uuid = cut.uuid,
+                                                           .last_chunk = cut.last_chunk});
     if (choice.verdict == SHARED_SEND) {
         cut.item.redeliveries = choice.redeliveries;
         topic_consumer_gets(consumer_of(choice.to), &cut.item, left);
@@ -42,7 +48,7 @@ static void sort_one(struct feed *f, const struct ml_entry *e, unsigned left)
 
 static void deliver(struct feed *f)
 {
-    list_each(&f->shared.consumers, n)
+    list_each(&f->shared->consumers, n)
     {
         struct topic_consumer *c = consumer_of(list_entry(n, struct shared_consumer, node));
         struct delivery *d = c->building;
@@ -65,7 +71,7 @@ static void read_done(struct ml_read *r, enum err err, struct ml_entry *entries,
     }
     if (n > 0)
         deliver(f);
-    shared_read_done(&f->shared, err, next);
+    shared_read_done(f->shared, err, next);
 }
 
 static void do_read(struct shared *s, struct position from, unsigned max_entries)
@@ -119,89 +125,94 @@ static struct shared_conf conf_of(struct feed *f)
 
 static void batch(struct feed *f, unsigned max)
 {
-    f->shared.conf.batch_max = max;
+    f->shared->conf.batch_max = max;
 }
 
 static void begin(struct feed *f)
 {
     const struct shared_conf conf = conf_of(f);
+    struct apart *a = mem_new(struct apart);
 
-    shared_init(&f->shared, &fx, &conf);
-    f->shared.next = feed_first_wanted(f);
-    f->shared.end = managed_ledger_max_readable(feed_subscription(f)->topic->ml);
+    a->feed = f;
+    f->shared = &a->shared;
+    shared_init(f->shared, &fx, &conf);
+    f->shared->next = feed_first_wanted(f);
+    f->shared->end = managed_ledger_max_readable(feed_subscription(f)->topic->ml);
 }
 
 static void end(struct feed *f)
 {
-    shared_drop(&f->shared);
+    shared_drop(f->shared);
+    mem_free(container_of(f->shared, struct apart, shared));
+    f->shared = NULL;
 }
 
 static void join(struct feed *f, struct topic_consumer *c)
 {
-    shared_came(&f->shared, &c->shared, c->priority);
+    shared_came(f->shared, &c->shared, c->priority);
 }
 
 static void leave(struct feed *f, struct topic_consumer *c)
 {
-    shared_left(&f->shared, &c->shared);
+    shared_left(f->shared, &c->shared);
 }
 
 static void flow(struct feed *f, struct topic_consumer *c, uint32_t permits)
 {
-    shared_flow(&f->shared, &c->shared, permits);
+    shared_flow(f->shared, &c->shared, permits);
 }
 
 static void redeliver(struct feed *f, struct topic_consumer *c, const struct position *at,
                       unsigned n)
 {
-    shared_redeliver(&f->shared, &c->shared, at, n);
+    shared_redeliver(f->shared, &c->shared, at, n);
 }
 
 static void delivered(struct feed *f, struct topic_consumer *c)
 {
-    shared_delivered(&f->shared, &c->shared);
+    shared_delivered(f->shared, &c->shared);
 }
 
 static void acked(struct feed *f, const struct position *at, unsigned n)
 {
-    shared_acked(&f->shared, at, n);
+    shared_acked(f->shared, at, n);
 }
 
 static void acked_part(struct feed *f, struct position at, uint32_t left)
 {
-    shared_acked_part(&f->shared, at, left);
+    shared_acked_part(f->shared, at, left);
 }
 
 static void acked_upto(struct feed *f, struct position at)
 {
-    shared_acked_upto(&f->shared, at);
+    shared_acked_upto(f->shared, at);
 }
 
 static void rewind_it(struct feed *f)
 {
-    shared_rewind(&f->shared, feed_first_wanted(f));
+    shared_rewind(f->shared, feed_first_wanted(f));
 }
 
 static void grew(struct feed *f)
 {
-    shared_grew(&f->shared, managed_ledger_max_readable(feed_subscription(f)->topic->ml));
+    shared_grew(f->shared, managed_ledger_max_readable(feed_subscription(f)->topic->ml));
 }
 
 static void halt(struct feed *f, bool halted)
 {
-    shared_halt(&f->shared, halted);
+    shared_halt(f->shared, halted);
 }
 
 static void limit(struct feed *f)
 {
     const struct shared_conf conf = conf_of(f);
 
-    shared_limit(&f->shared, &conf);
+    shared_limit(f->shared, &conf);
 }
 
 static void retry(struct feed *f)
 {
-    shared_retry(&f->shared);
+    shared_retry(f->shared);
 }
 
 static int64_t permits(const struct feed *f, const struct topic_consumer *c)
@@ -225,7 +236,7 @@ static void explain_takers(const struct shared *s, struct explanation *e)
 
 static void explain(struct feed *f, struct explanation *e)
 {
-    const struct shared *s = &f->shared;
+    const struct shared *s = f->shared;
 
     if (s->state == SHARED_READING || s->state == SHARED_REPLAYING)
         explain_reading(f, e);

@@ -8,6 +8,8 @@
 
 #include "broker/topic/topic.h"
 
+enum { WHY_MAX = 192 };
+
 #define TO(state) (1u << GUEST_##state)
 
 static const uint32_t may_become[] = {
@@ -32,7 +34,7 @@ static void become(struct guest *g, enum guest_state next)
 static void on_told(struct task *t)
 {
     struct guest *g = container_of(t, struct guest, told);
-    g->front_ops->opened(g, g->err, g->why);
+    g->front_ops->opened(g, g->err, g->why ? g->why : "");
 }
 
 static void on_away(struct task *t)
@@ -50,6 +52,8 @@ static void on_ask(struct task *t)
 static void on_end(struct task *t)
 {
     struct guest *g = container_of(t, struct guest, end);
+    mem_free(g->why);
+    g->why = NULL;
     g->front_ops->ended(g);
 }
 
@@ -89,6 +93,7 @@ void guest_admit(struct guest *g)
 
 void guest_refuse(struct guest *g, enum err err, const char *fmt, ...)
 {
+    char why[WHY_MAX];
     va_list args;
 
     if (g->state == GUEST_TURNING) {
@@ -96,8 +101,9 @@ void guest_refuse(struct guest *g, enum err err, const char *fmt, ...)
         return;
     }
     va_start(args, fmt);
-    vsnprintf(g->why, sizeof(g->why), fmt, args);
+    vsnprintf(why, sizeof(why), fmt, args);
     va_end(args);
+    g->why = mem_string(why);
     become(g, GUEST_REFUSED);
     tell(g, err);
 }

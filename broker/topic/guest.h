@@ -92,7 +92,7 @@ struct guest {
     struct topics_call call;
 
     enum err err; /* crosses with `told` */
-    char why[192];
+    char *why;    /* of a refusal */
     struct task open, told, away, ask, answer, close, end;
 };
 

@@ -113,7 +113,7 @@ static struct ml_policy policy_of(const struct broker_conf *c, const struct ns_p
 
 static void configure(struct topic *t)
 {
-    struct ml_policy p = policy_of(env_of(t)->conf, &t->policies);
+    struct ml_policy p = policy_of(env_of(t)->conf, topic_policies_of(t));
 
     managed_ledger_configure(t->ml, &p);
 }

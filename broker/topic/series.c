@@ -190,7 +190,7 @@ static unsigned count_nodes(const struct list_node *list)
 
 static void fill_stats(double *row, const struct topic_stats *s)
 {
-    const struct spread *d = &s->shown;
+    const struct spread *d = topic_stats_spread(s);
 
     row[TOPIC_rate_in] = s->in.message_rate;
     row[TOPIC_rate_out] = s->out.message_rate;

@@ -33,7 +33,8 @@ static void ready(struct subscription *s, struct cursor *cursor)
 
 static struct subscription *add(struct topic *t, const char *name, enum subscription_state state)
 {
-    struct subscription *s = mem_new(struct subscription);
+    struct subscription *s =
+        mem_pool_take(topics_pool(t->topics, TOPICS_POOL_SUBSCRIPTION, sizeof(*s)));
 
     s->topic = t;
     s->name = mem_string(name);
@@ -64,7 +65,7 @@ void subscription_free(struct subscription *s)
     list_remove(&s->node);
     metric_add(&env_of(s)->metrics->subscriptions, -1);
     mem_free(s->name);
-    mem_free(s);
+    mem_pool_give(s);
 }
 
 /* ---- making one ---- */
@@ -93,11 +94,19 @@ static bool is_left(const struct subscription *s)
     return s->passing && s->state == SUBSCRIPTION_READY && s->n_consumers == 0;
 }
 
+struct making {
+    struct subscription *subscription;
+    struct ml_cursor_call call;
+    struct ml_find start; /* where it begins, by time */
+};
+
 static void made(struct ml_cursor_call *call, enum err err, struct cursor *cursor)
 {
-    struct subscription *s = container_of(call, struct subscription, making);
+    struct making *making = container_of(call, struct making, call);
+    struct subscription *s = making->subscription;
     struct topic *t = s->topic;
 
+    mem_free(making);
     if (err) {
         refuse_waiting(s, err);
         subscription_free(s);
@@ -113,25 +122,26 @@ static void made(struct ml_cursor_call *call, enum err err, struct cursor *curso
     topic_lets_go(t);
 }
 
-static void make_at(struct subscription *s, struct position mark_delete)
+static void make_at(struct making *m, struct position mark_delete)
 {
+    const struct subscription *s = m->subscription;
     struct managed_ledger *ml = s->topic->ml;
 
-    s->making.done = made;
+    m->call.done = made;
     if (s->passing)
-        made(&s->making, ERR_OK, managed_ledger_cursor_passing(ml, s->name, mark_delete));
+        made(&m->call, ERR_OK, managed_ledger_cursor_passing(ml, s->name, mark_delete));
     else
-        managed_ledger_cursor_create(ml, s->name, mark_delete, &s->making);
+        managed_ledger_cursor_create(ml, s->name, mark_delete, &m->call);
 }
 
 static void start_found(struct ml_find *f, enum err err, struct position before)
 {
-    struct subscription *s = container_of(f, struct subscription, start);
+    struct making *m = container_of(f, struct making, start);
 
     if (err)
-        made(&s->making, err, NULL);
+        made(&m->call, err, NULL);
     else
-        make_at(s, before);
+        make_at(m, before);
 }
 
 /* Those that pass are nobody's to limit: they hold nothing. */
@@ -154,17 +164,19 @@ static void make(struct topic *t, struct topic_consumer *c)
     if (!may_make(t, c))
         return;
     struct subscription *s = add(t, c->subscription_name, SUBSCRIPTION_MAKING);
+    struct making *m = mem_new(struct making);
 
     s->passing = c->passing;
     list_push_back(&s->waiting, &c->guest.node);
-    s->making.properties = c->properties;
+    m->subscription = s;
+    m->call.properties = c->properties;
     topic_holds(t);
     if (c->back_ms > 0) {
-        s->start =
+        m->start =
             (struct ml_find){.ms = (int64_t)loop_wall_ms() - c->back_ms, .done = start_found};
-        managed_ledger_find(t->ml, &s->start);
+        managed_ledger_find(t->ml, &m->start);
     } else {
-        make_at(s, position_before(c->start));
+        make_at(m, position_before(c->start));
     }
 }
 

@@ -38,9 +38,7 @@ struct subscription {
                                  * topic is not stored */
     struct list_node consumers; /* guest.node */
     unsigned n_consumers;
-    struct feed feed; /* once READY */
-    struct ml_cursor_call making;
-    struct ml_find start;       /* of one that is made: where it begins, by time */
+    struct feed feed;           /* once READY */
     struct seek *seek;          /* while SEEKING */
     struct timer lonely;        /* a passing one without its reader */
     bool expiring;              /* messages that are too old are being looked for */

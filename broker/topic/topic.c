@@ -210,6 +210,13 @@ static bool is_enabled(const struct topic *t)
     return t->name.persistent ? conf->persistent_topics : conf->non_persistent_topics;
 }
 
+/* What is asked before it is opened. */
+struct asking {
+    struct topic *topic;
+    struct ownership_call owner;
+    struct topic_facts_ask facts;
+};
+
 static void load_if_allowed(struct topic *t, const struct topic_facts *f)
 {
     struct topic_creation broker = topics_creation(env_of(t)->conf);
@@ -221,7 +228,7 @@ static void load_if_allowed(struct topic *t, const struct topic_facts *f)
         return;
     }
     t->is_partition = f->partitions > 0;
-    t->policies = f->ns;
+    topic_policies_keep(t, &f->ns);
     t->may_create = topic_facts_creation(f, &t->name, broker).allowed;
     t->create = t->create && t->may_create;
     t->kind->load(t);
@@ -230,7 +237,8 @@ static void load_if_allowed(struct topic *t, const struct topic_facts *f)
 /* Clients take TopicNotFound for a partition that the metadata does not have (clients.md 9). */
 static void facts_came(struct topic_facts_ask *a, enum err err, const struct topic_facts *f)
 {
-    struct topic *t = container_of(a, struct topic, ask_facts);
+    struct asking *asking = container_of(a, struct asking, facts);
+    struct topic *t = asking->topic;
 
     if (err)
         topic_is_not_loaded(t, err, err_text(err));
@@ -244,35 +252,41 @@ static void facts_came(struct topic_facts_ask *a, enum err err, const struct top
         topic_is_not_loaded(t, ERR_NOT_ALLOWED, "the topic is partitioned: use its partitions");
     else
         load_if_allowed(t, f);
+    mem_free(asking);
 }
 
 static void owner_came(struct ownership_call *c, enum err err, bool mine,
                        const struct broker_urls *where)
 {
-    struct topic *t = container_of(c, struct topic, ask_owner);
+    struct asking *asking = container_of(c, struct asking, owner);
+    struct topic *t = asking->topic;
 
     (void)where;
     if (err || !mine) {
+        mem_free(asking);
         topic_is_not_loaded(t, ERR_NOT_READY,
                             "this broker does not serve the topic: look it up again");
         return;
     }
-    t->ask_facts = (struct topic_facts_ask){.name = &t->name, .done = facts_came};
-    topic_facts_ask(env_of(t)->policies, &t->ask_facts);
+    asking->facts = (struct topic_facts_ask){.name = &t->name, .done = facts_came};
+    topic_facts_ask(env_of(t)->policies, &asking->facts);
 }
 
 void topic_load(struct topic *t, bool create)
 {
+    struct asking *asking = mem_new(struct asking);
+
     t->create = create;
     metric_add(&env_of(t)->metrics->topic_loads, 1);
     t->load_us = loop_now(env_of(t)->home);
-    t->ask_owner = (struct ownership_call){.home = env_of(t)->home, .done = owner_came};
-    ownership_find(env_of(t)->ownership, t->name.full, &t->ask_owner);
+    asking->topic = t;
+    asking->owner = (struct ownership_call){.home = env_of(t)->home, .done = owner_came};
+    ownership_find(env_of(t)->ownership, t->name.full, &asking->owner);
 }
 
 struct topic *topic_new(struct topics *home, struct topic_name *name)
 {
-    struct topic *t = mem_new(struct topic);
+    struct topic *t = mem_pool_take(topics_pool(home, TOPICS_POOL_TOPIC, sizeof(*t)));
 
     t->topics = home;
     t->name = *name;
@@ -290,6 +304,8 @@ void topic_free(struct topic *t)
 {
     for (struct list_node *n; (n = list_pop_front(&t->subscriptions));)
         subscription_free(list_entry(n, struct subscription, node));
+    topic_stats_drop(&t->stats);
     topic_name_drop(&t->name);
-    mem_free(t);
+    mem_free(t->policies);
+    mem_pool_give(t);
 }

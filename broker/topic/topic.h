@@ -57,16 +57,13 @@ struct topic {
     uint64_t load_us; /* when loading began */
 
     /* what its namespace says of it */
-    struct ns_policies policies;
-    struct policies_ask policies_ask;
+    struct ns_policies *policies; /* NULL: nothing; topic_policies_of() */
     bool policies_asked, policies_changed;
 
     /* loading */
     bool create, may_create; /* somebody wants it made; and it may be */
     bool unwanted;           /* to be closed as soon as it is loaded */
     bool is_partition;       /* of a topic that has so many */
-    struct ownership_call ask_owner;
-    struct topic_facts_ask ask_facts;
     struct ml_call ml_call;
     struct task later; /* of one that is not stored: what would be its managed ledger's answer */
     uint64_t passed;   /* entries */
@@ -108,6 +105,8 @@ static inline bool topic_is_stored(const struct topic *t)
 }
 
 /* ---- topic_policies.c ---- */
+const struct ns_policies *topic_policies_of(const struct topic *t); /* borrows until the next */
+void topic_policies_keep(struct topic *t, const struct ns_policies *ns);
 void topic_policies_apply(struct topic *t);   /* to what was opened */
 void topic_policies_changed(struct topic *t); /* perhaps: looks again */
 /* What its namespace says, or else the settings; 0: no end. */

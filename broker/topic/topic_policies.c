@@ -11,10 +11,31 @@ static const struct topics_env *env_of(const struct topic *t)
     return topics_env_of(t->topics);
 }
 
+/* ---- kept ---- */
+
+/* What most namespaces say: nothing. */
+static const struct ns_policies quiet = {.exists = true};
+
+const struct ns_policies *topic_policies_of(const struct topic *t)
+{
+    return t->policies ? t->policies : &quiet;
+}
+
+void topic_policies_keep(struct topic *t, const struct ns_policies *ns)
+{
+    mem_free(t->policies);
+    t->policies = NULL;
+    if (memcmp(ns, &quiet, sizeof(quiet)) == 0)
+        return;
+    t->policies = mem_new(struct ns_policies);
+    *t->policies = *ns;
+}
+
 /* ---- limits ---- */
 
 int64_t topic_limit(const struct topic *t, enum ns_limit which)
 {
+    const struct ns_policies *ns = topic_policies_of(t);
     const struct broker_conf *c = env_of(t)->conf;
     const int64_t settings[NS_LIMITS] = {
         [NS_PRODUCERS] = c->max_producers_per_topic,
@@ -24,7 +45,7 @@ int64_t topic_limit(const struct topic *t, enum ns_limit which)
         [NS_UNACKED] = c->max_unacked_per_consumer,
         [NS_SUBSCRIPTION_UNACKED] = c->max_unacked_per_subscription};
 
-    return t->policies.limit[which].set ? t->policies.limit[which].most : settings[which];
+    return ns->limit[which].set ? ns->limit[which].most : settings[which];
 }
 
 bool topic_is_over(const struct topic *t, enum ns_limit which, unsigned n)
@@ -36,16 +57,18 @@ bool topic_is_over(const struct topic *t, enum ns_limit which, unsigned n)
 
 bool topic_takes_type(const struct topic *t, const char *subscription_type)
 {
-    const unsigned types =
-        t->policies.types ? t->policies.types : ns_type_bits(env_of(t)->conf->subscription_types);
+    const unsigned said = topic_policies_of(t)->types;
+    const unsigned types = said ? said : ns_type_bits(env_of(t)->conf->subscription_types);
 
     return types & ns_type_bit(subscription_type, strlen(subscription_type));
 }
 
 bool topic_makes_subscriptions(const struct topic *t)
 {
-    return t->policies.subscription_creation_set ? t->policies.subscription_creation
-                                                 : env_of(t)->conf->auto_subscriptions;
+    const struct ns_policies *ns = topic_policies_of(t);
+
+    return ns->subscription_creation_set ? ns->subscription_creation
+                                         : env_of(t)->conf->auto_subscriptions;
 }
 
 bool topic_takes_subscription(const struct topic *t)
@@ -71,15 +94,22 @@ void topic_policies_apply(struct topic *t)
         topic_policies_changed(t);
 }
 
+struct asking {
+    struct topic *topic;
+    struct policies_ask ask;
+};
+
 static void came(struct policies_ask *a, enum err err, const struct policies_fact *f)
 {
-    struct topic *t = container_of(a, struct topic, policies_ask);
+    struct asking *asking = container_of(a, struct asking, ask);
+    struct topic *t = asking->topic;
 
     t->policies_asked = false;
     if (err)
         log_event(LOG_WARN, "topic.policies_unknown", F_STR("topic", t->name.full), F_ERR(err));
     else if (f->there)
-        t->policies = f->ns;
+        topic_policies_keep(t, &f->ns);
+    mem_free(asking);
     if (topic_is_ready(t))
         topic_policies_apply(t);
     topic_lets_go(t);
@@ -90,9 +120,12 @@ void topic_policies_changed(struct topic *t)
     t->policies_changed = true;
     if (t->policies_asked || !topic_is_ready(t))
         return; /* then it is looked at again */
+    struct asking *asking = mem_new(struct asking);
+
     t->policies_changed = false;
     t->policies_asked = true;
     topic_holds(t);
-    t->policies_ask.done = came;
-    policies_namespace(env_of(t)->policies, t->name.tenant, t->name.ns, &t->policies_ask);
+    asking->topic = t;
+    asking->ask.done = came;
+    policies_namespace(env_of(t)->policies, t->name.tenant, t->name.ns, &asking->ask);
 }

@@ -1,5 +1,7 @@
 #include "broker/topic/topic_stats.h"
 
+#include "common/mem.h"
+
 static unsigned place_of(const uint64_t *bounds, unsigned n, uint64_t value)
 {
     unsigned i = 0;
@@ -15,7 +17,9 @@ void topic_stats_stored(struct topic_stats *s, uint64_t messages, uint64_t bytes
                                                           50000, 100000, 200000, 1000000};
     static const uint64_t size[SIZE_BUCKETS - 1] = {128,  512,   1024,   2048,
                                                     4096, 16384, 102400, 1048576};
-    struct spread *g = &s->gathering;
+    if (!s->spreads)
+        s->spreads = mem_new(struct spreads);
+    struct spread *g = &s->spreads->gathering;
 
     traffic_note(&s->in, messages, bytes);
     g->latency[place_of(latency, LATENCY_BUCKETS - 1, us)]++;
@@ -40,6 +44,16 @@ void consuming_tick(struct consuming *c, double seconds)
     traffic_tick(&c->acked, seconds);
 }
 
+static void turn_over(struct topic_stats *s)
+{
+    s->spreads->shown = s->spreads->gathering;
+    s->spreads->gathering = (struct spread){0};
+    if (s->spreads->shown.entries > 0)
+        return;
+    mem_free(s->spreads);
+    s->spreads = NULL;
+}
+
 void topic_stats_tick(struct topic_stats *s, uint64_t now_us)
 {
     const double seconds = (double)(now_us - s->ticked_us) / 1e6;
@@ -48,10 +62,21 @@ void topic_stats_tick(struct topic_stats *s, uint64_t now_us)
         return;
     traffic_tick(&s->in, seconds);
     traffic_tick(&s->out, seconds);
-    s->write_rate = (double)s->gathering.entries / seconds;
-    if (s->gathering.entries + s->shown.entries > 0)
-        s->shown = s->gathering;
-    if (s->gathering.entries > 0)
-        s->gathering = (struct spread){0};
+    s->write_rate = s->spreads ? (double)s->spreads->gathering.entries / seconds : 0;
+    if (s->spreads)
+        turn_over(s);
     s->ticked_us = now_us;
+}
+
+const struct spread *topic_stats_spread(const struct topic_stats *s)
+{
+    static const struct spread none;
+
+    return s->spreads ? &s->spreads->shown : &none;
+}
+
+void topic_stats_drop(struct topic_stats *s)
+{
+    mem_free(s->spreads);
+    *s = (struct topic_stats){0};
 }

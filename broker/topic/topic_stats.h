@@ -4,6 +4,7 @@
  *
  * Spreads are those of the last interval, as Pulsar's are: not since the beginning.
  *
+ * Memory:  embedded; end it with topic_stats_drop().
  * Threads: the topic's loop.
  */
 #ifndef BROKER_TOPIC_TOPIC_STATS_H
@@ -45,15 +46,22 @@ struct spread {
     uint64_t entries;
 };
 
+/* Of one to which nothing was published of late there are none. */
+struct spreads {
+    struct spread gathering, shown;
+};
+
 struct topic_stats {
     struct traffic in, out;
-    struct spread gathering, shown;
-    double write_rate; /* entries a second */
+    struct spreads *spreads; /* NULL: both are empty */
+    double write_rate;       /* entries a second */
     uint64_t ticked_us;
 };
 
 /* One entry, us after it came in. */
 void topic_stats_stored(struct topic_stats *s, uint64_t messages, uint64_t bytes, uint64_t us);
 void topic_stats_tick(struct topic_stats *s, uint64_t now_us);
+const struct spread *topic_stats_spread(const struct topic_stats *s); /* borrows until a tick */
+void topic_stats_drop(struct topic_stats *s); /* what it holds: it is zeroed, and may go on */
 
 #endif

@@ -29,6 +29,7 @@ struct topics {
 
     struct list_node walks;
     struct topics_stats stats;
+    struct mem_pool *pools[TOPICS_POOLS];
 
     bool closing;
     void (*closed)(void *ctx);
@@ -43,6 +44,13 @@ struct loop *topics_loop(const struct topics *t)
 const struct topics_env *topics_env_of(const struct topics *t)
 {
     return &t->env;
+}
+
+struct mem_pool *topics_pool(struct topics *t, enum topics_pool which, size_t size)
+{
+    if (!t->pools[which])
+        t->pools[which] = mem_pool_new(size);
+    return t->pools[which];
 }
 
 char *topics_producer_name(struct topics *t)
@@ -442,6 +450,8 @@ void topics_drop(struct topics **t)
     topics_stats_stop(&(*t)->stats);
     list_each(&(*t)->walks, n)
         loop_cancel((*t)->env.home, &list_entry(n, struct topics_walk, node)->step);
+    for (unsigned i = 0; i < TOPICS_POOLS; i++)
+        mem_pool_drop(&(*t)->pools[i]);
     mem_free(*t);
     *t = NULL;
 }

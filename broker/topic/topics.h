@@ -31,6 +31,7 @@
 #include "common/err.h"
 #include "common/list.h"
 #include "common/loop.h"
+#include "common/mem_pool.h"
 
 struct broker_conf;
 struct broker_metrics;
@@ -150,7 +151,9 @@ struct topics_walk {
 void topics_walk(struct topics *t, struct topics_walk *w);
 struct topics_stats *topics_stats_of(struct topics *t);
 
-/* ---- for topic.c ---- */
+/* ---- for topic.c, subscription.c ---- */
+enum topics_pool { TOPICS_POOL_TOPIC, TOPICS_POOL_SUBSCRIPTION, TOPICS_POOLS };
+struct mem_pool *topics_pool(struct topics *t, enum topics_pool which, size_t size);
 void topics_gone(struct topics *t, struct topic *gone); /* takes it */
 
 /* The tables of all loops. */

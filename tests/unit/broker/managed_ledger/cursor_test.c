@@ -9,6 +9,7 @@
 #include "bookie/bookie.h"
 #include "broker/managed_ledger/cursor_inside.h"
 #include "common/mem.h"
+#include "common/mem_pool.h"
 #include "metadata/init.h"
 #include "tests/lib/fake_bookie.h"
 #include "tests/lib/suite.h"
@@ -24,6 +25,7 @@ struct log_house {
     struct bookies_watch watch;
     struct ml_conf conf;
     struct segments segments;
+    struct mem_pool *pool;
     struct cursor_env env;
     struct cursor *cursor;
     struct position moved;
@@ -119,9 +121,11 @@ static void open_client(void)
         .quorum = {3, 2, 2}, .cursor_max_entries = 50, .cursor_delta_delay_us = 1000};
     segments_add(&h.segments, (struct segment){.ledger = 3, .entries = ENTRIES});
     segments_add(&h.segments, (struct segment){.ledger = 9, .entries = ENTRIES, .open = true});
+    h.pool = cursor_pool_new();
     h.env = (struct cursor_env){.home = h.loop,
                                 .ledgers = h.client,
                                 .meta = h.meta,
+                                .pool = h.pool,
                                 .conf = &h.conf,
                                 .ml_name = ML_NAME,
                                 .segments = &h.segments,
@@ -154,6 +158,7 @@ static void log_house_close(void)
     loop_drop(&h.loop);
     meta_close(&h.meta);
     segments_clear(&h.segments);
+    mem_pool_drop(&h.pool);
 }
 
 /* ---- calls that wait ------------------------------------------------------------------------- */
