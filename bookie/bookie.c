@@ -10,6 +10,7 @@
 #include "bookie/directories.h"
 #include "bookie/disk_watch.h"
 #include "bookie/handlers.h"
+#include "bookie/index_rebuild.h"
 #include "bookie/integrity.h"
 #include "bookie/registration.h"
 #include "bookie/repair.h"
@@ -194,6 +195,25 @@ static void govern_reads(struct bookie *b)
         reads_govern(b->reads, &(struct reads_duty){.floor = (uint64_t)b->conf->catch_up_floor,
                                                     .journal_us = journal_us,
                                                     .ctx = b});
+}
+
+static enum err heal_index(struct bookie *b)
+{
+    const struct directories *d = &b->dirs;
+    struct rebuild_dir dirs[DEVICES_MAX];
+    const struct rebuild_conf conf = {
+        .disk = b->disk,
+        .dirs = dirs,
+        .n = d->ledgers.n,
+        .journals = d->journal_dirs,
+        .n_journals = d->journals.n,
+        .record_max = (uint32_t)b->conf->frame_max,
+        .meta = b->meta,
+        .bookie_id = b->id,
+    };
+    for (unsigned i = 0; i < conf.n; i++)
+        dirs[i] = (struct rebuild_dir){.dir = d->ledger_dirs[i], .index_dir = d->index_dirs[i]};
+    return index_heal(&conf, dirs, b->conf->rebuild_index);
 }
 
 static enum err open_storage(struct bookie *b)
@@ -400,6 +420,7 @@ static enum err start(struct bookie *b)
     name_it(b);
     TRY(directories_open(&b->dirs, b->conf, b->disk));
     TRY(check_identity(b));
+    TRY(heal_index(b));
     struct integrity_conf integrity = integrity_conf(b);
     TRY(integrity_find(&integrity, &b->integrity_state));
     TRY(open_storage(b));

@@ -84,40 +84,46 @@ static enum err lock(struct directories *d, unsigned i)
     return ERR_OK;
 }
 
-static enum err open_one(struct directories *d, struct disk *disk, const char *root,
-                         const char **current)
+static enum err make(struct directories *d, struct disk *disk, unsigned i)
 {
-    unsigned i;
-    if (has(d->roots, d->n, root, &i)) {
-        *current = d->currents[i];
-        return ERR_OK;
-    }
-    i = d->n++;
-    d->roots[i] = mem_string(root);
-    *current = d->currents[i] = mem_format("%s/current", root);
-    enum err err = disk->ops->mkdir(disk, *current);
+    enum err err = disk->ops->mkdir(disk, d->currents[i]);
     if (!err)
-        err = disk->ops->sync_dir(disk, root);
+        err = disk->ops->sync_dir(disk, d->roots[i]);
     if (err)
-        return refuse_dir(root, err, "it cannot be made");
+        return refuse_dir(d->roots[i], err, "it cannot be made");
     return disk == disk_real() ? lock(d, i) : ERR_OK;
 }
 
-enum err directories_open(struct directories *d, const struct bookie_conf *conf, struct disk *disk)
+static const char *name_one(struct directories *d, const char *root)
 {
-    const char *current;
+    unsigned i;
+    if (has(d->roots, d->n, root, &i))
+        return d->currents[i];
+    d->roots[d->n] = mem_string(root);
+    d->currents[d->n] = mem_format("%s/current", root);
+    return d->currents[d->n++];
+}
+
+enum err directories_name(struct directories *d, const struct bookie_conf *conf)
+{
     *d = (struct directories){0};
     for (unsigned i = 0; i < DIRECTORIES_MAX; i++)
         d->locks[i] = -1;
     TRY(read_lists(d, conf));
     for (unsigned i = 0; i < d->ledgers.n; i++)
-        TRY(open_one(d, disk, d->ledgers.at[i], &d->ledger_dirs[i]));
-    for (unsigned i = 0; i < d->indexes.n; i++) {
-        TRY(open_one(d, disk, d->indexes.at[i], &current));
-        d->index_dirs[i] = mem_format("%s/index", current);
-    }
+        d->ledger_dirs[i] = name_one(d, d->ledgers.at[i]);
+    for (unsigned i = 0; i < d->indexes.n; i++)
+        d->index_dirs[i] = mem_format("%s/index", name_one(d, d->indexes.at[i]));
     for (unsigned i = 0; i < d->journals.n; i++)
-        TRY(open_one(d, disk, d->journals.at[i], &d->journal_dirs[i]));
+        d->journal_dirs[i] = name_one(d, d->journals.at[i]);
+    return ERR_OK;
+}
+
+enum err directories_open(struct directories *d, const struct bookie_conf *conf, struct disk *disk)
+{
+    TRY(directories_name(d, conf));
+    for (unsigned i = 0; i < d->n; i++)
+        TRY(make(d, disk, i));
     return ERR_OK;
 }
 

@@ -39,6 +39,8 @@ struct directories {
  * then. */
 MUST_CHECK enum err directories_open(struct directories *d, const struct bookie_conf *conf,
                                      struct disk *disk);
+/* Only their names: nothing is made, locked or looked at.  ERR_BAD_CONFIG as above. */
+MUST_CHECK enum err directories_name(struct directories *d, const struct bookie_conf *conf);
 void directories_close(struct directories *d);
 
 #endif

@@ -9,13 +9,16 @@
 
 enum { VERSION = 1, OLDEST_READER = 1 };
 
+/* What RocksDB has lost is told apart from what cannot be done now. */
 enum err entry_index_failed(const char *what, char *why)
 {
     if (!why)
         return ERR_OK;
+    const bool lost = strncmp(why, "Corruption", strlen("Corruption")) == 0 ||
+                      strstr(why, "No such file or directory");
     log_event(LOG_ERROR, "entry_index.failed", F_STR("call", what), F_STR("reason", why));
     rocksdb_free(why);
-    return ERR_IO;
+    return lost ? ERR_CHECKSUM : ERR_IO;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include "common/mem.h"
 
 enum { MAGIC = 0x4c474d45 /* "LGME" */, VERSION = 1, OLDEST_READER = 1 };
-enum { HANDLES = 64 };
+enum { HANDLES = 64, HEADER_USED = 20 };
 
 /* A log that is open for reading. */
 struct handle {
@@ -36,7 +36,7 @@ struct entry_log {
     uint64_t reads;
 };
 
-static bool id_of(const char *name, uint64_t *log)
+bool entry_log_name(const char *name, uint64_t *log)
 {
     char *end;
     if (strlen(name) != 20 || strcmp(name + 16, ".log") != 0)
@@ -49,7 +49,7 @@ static void note_log(void *ctx, const char *name)
 {
     struct entry_log *l = ctx;
     uint64_t log;
-    if (id_of(name, &log) && log > l->last)
+    if (entry_log_name(name, &log) && log > l->last)
         l->last = log;
 }
 
@@ -137,16 +137,22 @@ static struct handle *find_handle(struct entry_log *l, uint64_t log)
     return oldest;
 }
 
+enum err entry_log_header_read(struct view head, uint64_t log)
+{
+    const uint8_t *p = head.base;
+    if (head.len < HEADER_USED || get_u32(p) != MAGIC || get_u32(p + 16) != crc32c(p, 16))
+        return ERR_CHECKSUM;
+    if ((get_u32(p + 4) & 0xffff) > VERSION)
+        return ERR_UNSUPPORTED_VERSION;
+    return get_u64(p + 8) == log ? ERR_OK : ERR_CHECKSUM;
+}
+
 static enum err check_header(struct entry_log *l, struct disk_file *f, uint64_t log)
 {
-    uint8_t head[20];
+    uint8_t head[HEADER_USED];
     size_t got;
     TRY(l->disk->ops->read(f, 0, head, sizeof head, &got));
-    if (got < sizeof head || get_u32(head) != MAGIC || get_u32(head + 16) != crc32c(head, 16))
-        return ERR_CHECKSUM;
-    if ((get_u32(head + 4) & 0xffff) > VERSION)
-        return ERR_UNSUPPORTED_VERSION;
-    return get_u64(head + 8) == log ? ERR_OK : ERR_CHECKSUM;
+    return entry_log_header_read(view_of(head, got), log);
 }
 
 static enum err open_handle(struct entry_log *l, struct handle *h, uint64_t log)
@@ -239,7 +245,7 @@ static void note_closed(void *ctx, const char *name)
     struct closed *c = ctx;
     struct log_ids *ids = c->out;
     uint64_t log;
-    if (!id_of(name, &log))
+    if (!entry_log_name(name, &log))
         return;
     if (ids->n == ids->room) {
         ids->room = ids->room ? ids->room * 2 : 64;

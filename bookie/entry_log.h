@@ -17,6 +17,7 @@
 #ifndef BOOKIE_ENTRY_LOG_H
 #define BOOKIE_ENTRY_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bookie/index_block.h"
@@ -50,6 +51,9 @@ MUST_CHECK enum err entry_log_read(struct entry_log *l, const struct entry_place
 MUST_CHECK enum err entry_log_check(struct view record, uint32_t length, int64_t ledger,
                                     int64_t entry, struct view *out);
 void entry_log_header(uint8_t into[ENTRY_LOG_HEADER], uint64_t log);
+/* ERR_CHECKSUM: no header of this log; ERR_UNSUPPORTED_VERSION: written by a newer build. */
+MUST_CHECK enum err entry_log_header_read(struct view head, uint64_t log);
+bool entry_log_name(const char *name, uint64_t *log); /* is a file of that name a log? */
 
 /* ---- what is in the directory, and taking it back ---- */
 

@@ -119,12 +119,25 @@ enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out)
     return ERR_OK;
 }
 
+/* A row that was made again without its key takes the first one: it is fenced and in limbo. */
+static enum err check_key(struct ledgers *t, struct ledger *l, const uint8_t key[MASTER_KEY_SIZE])
+{
+    static const uint8_t unknown[MASTER_KEY_SIZE];
+    if (memcmp(l->row.key, key, MASTER_KEY_SIZE) == 0)
+        return ERR_OK;
+    if (memcmp(l->row.key, unknown, MASTER_KEY_SIZE) != 0)
+        return ERR_UNAUTHORIZED;
+    memcpy(l->row.key, key, MASTER_KEY_SIZE);
+    ledger_changed(t, l);
+    return ERR_OK;
+}
+
 enum err ledgers_claim(struct ledgers *t, int64_t id, const uint8_t key[MASTER_KEY_SIZE],
                        struct ledger **out)
 {
     const enum err err = ledgers_find(t, id, out);
     if (!err)
-        return memcmp((*out)->row.key, key, MASTER_KEY_SIZE) ? ERR_UNAUTHORIZED : ERR_OK;
+        return check_key(t, *out, key);
     if (err != ERR_NO_LEDGER)
         return err;
     struct device *d;

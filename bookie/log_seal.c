@@ -48,6 +48,12 @@ struct slice log_seal_write(struct log_seal *s)
     return slice_take(&slab, whole);
 }
 
+bool log_seal_begins(struct view bytes, uint64_t log, uint64_t offset)
+{
+    return bytes.len >= HEAD - 4 && get_u32(bytes.base) == MAGIC &&
+           get_u64(bytes.base + 8) == log && get_u64(bytes.base + 16) == offset;
+}
+
 static bool is_seal(const uint8_t *at, uint64_t room, uint64_t log, uint64_t offset)
 {
     const uint64_t size = HEAD + (uint64_t)get_u32(at + 24) * EACH + CRC;

@@ -12,6 +12,8 @@
 #ifndef BOOKIE_LOG_SEAL_H
 #define BOOKIE_LOG_SEAL_H
 
+#include <stdbool.h>
+
 #include "bookie/log_usage.h"
 #include "common/buf.h"
 #include "common/disk.h"
@@ -25,6 +27,8 @@ struct log_seal {
 
 /* The bytes to append at s->offset; gives.  Sorts the usage. */
 struct slice log_seal_write(struct log_seal *s);
+/* Does one begin here, whole or torn?  Behind it there are no records. */
+bool log_seal_begins(struct view bytes, uint64_t log, uint64_t offset);
 /* ERR_NOT_FOUND: there is none that is whole.  Gives out->usage. */
 MUST_CHECK enum err log_seal_read(struct disk_file *f, uint64_t log, struct log_seal *out);
 

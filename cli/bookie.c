@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cli/command.h"
+#include "cli/offline.h"
 #include "cli/store.h"
 #include "common/log.h"
 #include "common/loop.h"
@@ -47,13 +48,13 @@ static int fail(const char *what, enum err err)
 
 /* ---- under-replicated ------------------------------------------------------------------------ */
 
-struct marks {
+struct mark_count {
     uint64_t n;
 };
 
 static void print_mark(void *ctx, const struct meta_item *item)
 {
-    struct marks *all = ctx;
+    struct mark_count *all = ctx;
     struct mark_record m;
     int64_t id;
 
@@ -75,7 +76,7 @@ static void print_mark(void *ctx, const struct meta_item *item)
 
 static int under_replicated(struct bookie_command *b)
 {
-    struct marks all = {0};
+    struct mark_count all = {0};
     enum err err = store_scan(b->m, PATH_UNDERREPLICATED, false, print_mark, &all);
 
     if (err)
@@ -284,11 +285,15 @@ int command_bookie(int argc, char **argv)
 {
     struct bookie_command b = {0};
     int option;
+    const struct offline_verb *offline = argc > 1 ? offline_find(argv[1]) : NULL;
 
+    if (offline)
+        return offline_run(offline, argc - 1, argv + 1);
     log_set_level(LOG_WARN);
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'h') {
-            fputs(help, stdout);
+            puts(help);
+            offline_help();
             return EXIT_DONE;
         }
         if (option == 'c')

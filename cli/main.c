@@ -18,7 +18,7 @@ static const struct subcommand {
      "a broker and its bookies in one process, with data in a folder"},
     {"init", command_init, "make a new cluster's metadata, before its bookies and brokers start"},
     {"bookie", command_bookie,
-     "take a bookie out for good, ledgers that lack copies, pause making them again"},
+     "take a bookie out for good, ledgers that lack copies; look into its directories, mend them"},
     {"ledger", command_ledger,
      "look into a ledger; recover it, or go on without what is gone for good"},
     {"produce", command_produce, "publish messages to a topic"},

@@ -1,0 +1,27 @@
+/* journal_walk.h - every record of a journal file that is whole, whatever lies between them.
+ *
+ * Replay (journal_scan.h) asks what must be there; this asks what is there: for tools, and for
+ * facts that stay true however old they are (a ledger's key, that it was fenced).  What a
+ * recycled file held under an earlier id is not looked at.
+ *
+ * Memory:  a record is borrowed during its call.
+ * Threads: one.
+ */
+#ifndef BOOKIE_JOURNAL_WALK_H
+#define BOOKIE_JOURNAL_WALK_H
+
+#include "bookie/journal_format.h"
+#include "common/disk.h"
+#include "common/err.h"
+
+/* An error of it ends the walk. */
+typedef enum err journal_walk_fn(void *ctx, uint64_t offset, const struct journal_record *r);
+
+/* Ids of the journal files in dir, in order; gives *ids. */
+MUST_CHECK enum err journal_walk_files(struct disk *disk, const char *dir, uint64_t **ids,
+                                       unsigned *n);
+/* ERR_NOT_FOUND, ERR_UNSUPPORTED_VERSION.  record_max: longest payload. */
+MUST_CHECK enum err journal_walk(struct disk *disk, const char *dir, uint64_t file,
+                                 uint32_t record_max, journal_walk_fn *each, void *ctx);
+
+#endif
