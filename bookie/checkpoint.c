@@ -105,6 +105,7 @@ static void thaw_shard(void *ctx, unsigned shard)
     struct storage *s = c->storage;
     struct storage_shard *sh = &s->shards[shard];
     write_cache_thaw(&sh->caches[c->device->number]);
+    sh->thaws++;
     ledgers_thaw(&sh->ledgers, c->device);
     if (s->conf.room) /* ledgers may be forgotten again */
         s->conf.room(s->conf.ctx, shard);

@@ -40,15 +40,26 @@ static bool answer_from_memory(struct request *r)
     return true;
 }
 
+/* An entry that was added again is newer in the write cache than in the window; one that has left
+ * the write cache since the window was asked for may be older there too. */
+static void keep_current(struct request *r, const struct read_window *w)
+{
+    struct storage_shard *sh = request_shard(r);
+    if (sh->thaws != r->thaws)
+        return;
+    read_cache_window(&sh->read, w->bytes);
+    for (unsigned i = 0; i < w->n; i++)
+        if (!write_cache_find(&sh->caches[r->ledger->device->number], r->job.ledger,
+                              w->found[i].entry))
+            read_cache_put(&sh->read, r->job.ledger, w->found[i].entry,
+                           slice_of(w->slab, w->found[i].at, w->found[i].length));
+}
+
 /* Gives the entry that was asked for; the window's others are kept for those who come next. */
 static struct slice keep_window(struct request *r)
 {
     struct read_window *w = r->job.window;
-    struct read_cache *cache = &request_shard(r)->read;
-    read_cache_window(cache, w->bytes);
-    for (unsigned i = 0; i < w->n; i++)
-        read_cache_put(cache, r->job.ledger, w->found[i].entry,
-                       slice_of(w->slab, w->found[i].at, w->found[i].length));
+    keep_current(r, w);
     struct slice first = slice_of(w->slab, w->found[0].at, w->found[0].length);
     reads_give_back(r->at->handlers->conf.reads, &r->job.window);
     return first;
@@ -87,6 +98,7 @@ static void submit(struct request *r)
 {
     const enum read_lane lane = lane_of(r);
     r->ledger->reading_in |= (uint8_t)(1u << lane);
+    r->thaws = request_shard(r)->thaws;
     r->job = (struct read_job){.device = r->ledger->device,
                                .ledger = r->head.ledger,
                                .entry = wanted(r),

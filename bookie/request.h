@@ -94,6 +94,7 @@ struct request {
     uint8_t fence_record[FENCE_RECORD];
     struct journal_write write;
     struct read_job job;
+    uint64_t thaws;           /* of the shard, when the job was given */
     struct list_node waiting; /* in one list at a time: parked, for a fence, for the disk, idle */
     struct task task;
 };

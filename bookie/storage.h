@@ -60,6 +60,7 @@ struct storage_shard {
     struct ledgers ledgers;
     struct write_cache *caches; /* one a device */
     struct read_cache read;
+    uint64_t thaws; /* how often what was written left a cache */
 };
 
 struct storage {

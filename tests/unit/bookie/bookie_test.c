@@ -444,23 +444,65 @@ START_TEST(renders_metrics)
 }
 END_TEST
 
+static size_t length_of(int64_t ledger, int64_t entry)
+{
+    struct bookie_response r;
+    peer_send_read(peer, 0, false, ledger, entry);
+    ck_assert(peer_receive(peer, &r));
+    ck_assert_int_eq(r.status, BOOKIE_OK);
+    return r.body.len;
+}
+
+static double waiting_to_be_written(void)
+{
+    struct text t = {0};
+    bookie_render_metrics(place->bookie, &t);
+    const double bytes = value(&t, "bookie_write_cache_size");
+    text_drop(&t);
+    return bytes;
+}
+
+/* A read of its neighbour brings the old entry up while the new one waits to be written. */
+START_TEST(what_is_added_again_is_never_read_as_it_was)
+{
+    begin();
+    place_set(place, "dbStorage_writeCacheMaxSizeMb=1");
+    serve();
+    for (int64_t e = 0; e < 3; e++)
+        ck_assert_int_eq(peer_add(peer, 0, 1, e, 100), BOOKIE_OK);
+    rest();
+    serve();
+    ck_assert_int_eq(peer_add(peer, BOOKIE_RECOVERY_ADD, 1, 1, 200), BOOKIE_OK);
+    ck_assert_uint_eq(length_of(1, 0), ENTRY_PREFIX + 100);
+    ck_assert_uint_eq(length_of(1, 1), ENTRY_PREFIX + 200);
+    ck_assert_int_eq(peer_add(peer, 0, 2, 0, 300000), BOOKIE_OK); /* and it is written */
+    while (waiting_to_be_written() > 0)
+        poll(NULL, 0, 1);
+    ck_assert_uint_eq(length_of(1, 1), ENTRY_PREFIX + 200);
+    ck_assert_uint_eq(length_of(1, 2), ENTRY_PREFIX + 100);
+    end();
+}
+END_TEST
+
 int main(void)
 {
-    return suite_run("bookie", (suite_case[]){SUITE_CASE(adds_and_reads),
-                                              SUITE_CASE(last_entry_keeps_the_minus_one),
-                                              SUITE_CASE(fences),
-                                              SUITE_CASE(fences_what_it_never_saw),
-                                              SUITE_CASE(refuses_another_key),
-                                              SUITE_CASE(closes_on_garbage),
-                                              SUITE_CASE(answers_what_it_cannot_do),
-                                              SUITE_CASE(auth_is_disabled),
-                                              SUITE_CASE(survives_a_restart),
-                                              SUITE_SLOW(pipelines, 120),
-                                              SUITE_SLOW(loses_nothing_when_killed, 120),
-                                              SUITE_CASE(refuses_what_is_not_its_own),
-                                              SUITE_CASE(refuses_another_cluster),
-                                              SUITE_CASE(refuses_what_it_cannot_use),
-                                              SUITE_CASE(a_full_device_makes_it_read_only),
-                                              SUITE_CASE(renders_metrics),
-                                              {0}});
+    return suite_run("bookie",
+                     (suite_case[]){SUITE_CASE(adds_and_reads),
+                                    SUITE_CASE(last_entry_keeps_the_minus_one),
+                                    SUITE_CASE(fences),
+                                    SUITE_CASE(fences_what_it_never_saw),
+                                    SUITE_CASE(refuses_another_key),
+                                    SUITE_CASE(closes_on_garbage),
+                                    SUITE_CASE(answers_what_it_cannot_do),
+                                    SUITE_CASE(auth_is_disabled),
+                                    SUITE_CASE(survives_a_restart),
+                                    SUITE_SLOW(pipelines, 120),
+                                    SUITE_SLOW(loses_nothing_when_killed, 120),
+                                    SUITE_CASE(refuses_what_is_not_its_own),
+                                    SUITE_CASE(refuses_another_cluster),
+                                    SUITE_CASE(refuses_what_it_cannot_use),
+                                    SUITE_CASE(a_full_device_makes_it_read_only),
+                                    SUITE_CASE(renders_metrics),
+                                    SUITE_CASE(what_is_added_again_is_never_read_as_it_was),
+                                    {0}});
 }
