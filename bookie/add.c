@@ -22,6 +22,22 @@ static bool may_write(const struct request *r)
     return urgent && atomic_load_explicit(&h->reserve, memory_order_relaxed);
 }
 
+/* A directory that is full while others are not: its writers go to other bookies. */
+static enum err may_go_to(const struct request *r, struct device *d)
+{
+    const bool urgent = r->head.flags & (BOOKIE_RECOVERY_ADD | BOOKIE_HIGH_PRIORITY);
+    switch (atomic_load_explicit(&d->state, memory_order_relaxed)) {
+    case DEVICE_WRITABLE:
+        return ERR_OK;
+    case DEVICE_FULL:
+        return urgent && atomic_load_explicit(&d->has_reserve, memory_order_relaxed)
+                   ? ERR_OK
+                   : ERR_READ_ONLY;
+    default:
+        return ERR_IO;
+    }
+}
+
 /* Into the cache first: what the journal has synced when a checkpoint takes its mark must be in
  * what that checkpoint freezes. */
 static enum err admit(struct request *r)
@@ -39,6 +55,7 @@ static enum err admit(struct request *r)
     TRY(err);
     if (l->row.fenced && !is_recovery)
         return ERR_FENCED;
+    TRY(may_go_to(r, l->device));
     TRY(storage_put(s, l, r->head.entry, r->lac, slice_share(r->body)));
     if (!list_empty(&l->watching))
         polls_wake(l);

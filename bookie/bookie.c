@@ -22,20 +22,17 @@
 #include "metadata/metadata.h"
 #include "metadata/paths.h"
 
-enum { MIB = 1024 * 1024, READ_AHEAD = 256 * 1024, BATCHES_MAX = 32 * MIB };
+enum {
+    MIB = 1024 * 1024,
+    READ_AHEAD = 256 * 1024,
+    BATCHES_MAX = 32 * MIB,
+    JOURNAL_ROOM = 16 * MIB
+};
 
 struct corner {
     struct bookie *bookie;
     unsigned shard;
     struct memory_ear ear;
-};
-
-/* One device, as its watch sees it. */
-struct yard {
-    struct bookie *bookie;
-    struct device *device;
-    struct disk_watch *watch;
-    bool has_space, has_reserve; /* loops->at[0]'s */
 };
 
 /* Of a histogram. */
@@ -59,12 +56,12 @@ struct bookie {
     struct certificates *certificates;     /* NULL: none */
     struct handlers *handlers;
     struct listener *listener;
-    struct yard yards[DEVICES_MAX];
+    struct disk_watch *watch;
     struct registration *registration;
     struct repair_daemon *repair;
     struct integrity_state integrity_state;
-    struct integrity *integrity; /* NULL: nothing was lost */
-    bool by_hand;                /* loops->at[0]'s */
+    struct integrity *integrity;          /* NULL: nothing was lost */
+    bool has_space, has_reserve, by_hand; /* loops->at[0]'s */
 };
 
 static enum err refuse(const char *key, const char *value, const char *reason)
@@ -279,37 +276,46 @@ static void close_listener(void *ctx)
     listener_close(&b->listener);
 }
 
-static bool device_is_full(void *ctx)
-{
-    const struct yard *y = ctx;
-    return checkpoint_is_full(y->device->checkpoint);
-}
-
-static unsigned count_yards(const struct bookie *b, bool with_reserve)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < b->dirs.ledgers.n; i++)
-        n += with_reserve ? b->yards[i].has_reserve : b->yards[i].has_space;
-    return n;
-}
-
-/* One that has room is enough: new ledgers go there. */
 static void tell_writable(struct bookie *b)
 {
-    const bool writable = count_yards(b, false) > 0 && !b->by_hand;
-    handlers_set_writable(b->handlers, writable, count_yards(b, true) > 0);
-    metric_set(&b->metrics.writable_dirs, count_yards(b, false));
+    const bool writable = b->has_space && !b->by_hand;
+    handlers_set_writable(b->handlers, writable, b->has_reserve);
     if (b->registration)
         registration_set(b->registration, !writable);
 }
 
-static void space_changed(void *ctx, bool writable, bool reserve)
+static void say_writable(void *ctx)
 {
-    struct yard *y = ctx;
-    y->has_space = writable;
-    y->has_reserve = reserve;
-    device_set_state(y->device, writable ? DEVICE_WRITABLE : DEVICE_FULL);
-    tell_writable(y->bookie);
+    tell_writable(ctx);
+}
+
+/* Directories of ledgers come first, in the order of devices. */
+static enum err failure_of(void *ctx, unsigned dir)
+{
+    struct bookie *b = ctx;
+    const unsigned devices = b->storage->n_devices;
+    return dir < devices ? checkpoint_failure(b->storage->devices[dir].checkpoint)
+                         : journal_failure(b->storage->journals[dir - devices]);
+}
+
+static void tell_device(struct device *d, const struct disk_dir *dir, uint64_t reserve)
+{
+    atomic_store(&d->has_reserve, dir->free_bytes > reserve);
+    atomic_store(&d->is_tight, dir->level != DISK_ROOMY);
+    device_set_state(d, dir->level == DISK_FAILED ? DEVICE_FAILED
+                        : dir->level == DISK_FULL ? DEVICE_FULL
+                                                  : DEVICE_WRITABLE);
+}
+
+static void disks_changed(void *ctx, const struct disk_rules *r, const struct disk_verdict *v)
+{
+    struct bookie *b = ctx;
+    for (unsigned i = 0; i < b->storage->n_devices; i++)
+        tell_device(&b->storage->devices[i], &r->dirs[i], r->conf.reserve);
+    b->has_space = v->writable;
+    b->has_reserve = v->reserve;
+    metric_set(&b->metrics.writable_dirs, v->writable_dirs);
+    tell_writable(b);
 }
 
 static enum err space(void *ctx, uint64_t *free_bytes, uint64_t *total)
@@ -338,34 +344,43 @@ static void open_handlers(struct bookie *b)
         .tls = certificates_tls(b->certificates),
     };
     b->handlers = handlers_open(&conf);
-    for (unsigned i = 0; i < b->storage->n_devices; i++)
-        b->yards[i] = (struct yard){
-            .bookie = b,
-            .device = &b->storage->devices[i],
-            .has_space = true,
-            .has_reserve = true,
-        };
+    b->has_space = b->has_reserve = true;
     b->by_hand = c->force_read_only;
     tell_writable(b);
 }
 
-static void watch_disk(struct bookie *b, struct yard *y)
+static uint64_t reserve_of(const struct bookie_conf *c)
+{
+    const int64_t log = c->min_log_bytes >= 0 ? c->min_log_bytes : c->log_size_limit;
+    return (uint64_t)(c->min_reserve_bytes >= 0 ? c->min_reserve_bytes : log);
+}
+
+static void watch_disks(struct bookie *b)
 {
     const struct bookie_conf *c = b->conf;
+    struct watched_dir dirs[DEVICES_MAX + JOURNALS_MAX];
+    unsigned n = 0;
+    for (unsigned i = 0; i < b->storage->n_devices; i++)
+        dirs[n++] = (struct watched_dir){b->dirs.ledger_dirs[i], false};
+    for (unsigned i = 0; i < b->storage->n_journals; i++)
+        dirs[n++] = (struct watched_dir){b->dirs.journal_dirs[i], true};
     const struct disk_watch_conf conf = {
         .disk = b->disk,
         .loop = b->loops->at[0],
-        .dir = y->device->conf.dir,
-        .threshold = c->disk_usage_threshold,
-        .low_water = c->disk_usage_lwm < c->disk_usage_threshold ? c->disk_usage_lwm
-                                                                 : c->disk_usage_threshold,
-        .reserve_bytes = (uint64_t)c->write_cache_mb * MIB,
+        .dirs = dirs,
+        .n = n,
+        .rules = {.threshold = c->disk_usage_threshold,
+                  .warn = c->disk_usage_warn,
+                  .low_water = c->disk_usage_lwm,
+                  .reserve = reserve_of(c),
+                  .journal_room = JOURNAL_ROOM,
+                  .any_full = c->any_disk_full},
         .interval_us = (uint64_t)c->disk_check_interval_ms * 1000,
-        .is_full = device_is_full,
-        .changed = space_changed,
-        .ctx = y,
+        .failure = failure_of,
+        .changed = disks_changed,
+        .ctx = b,
     };
-    y->watch = disk_watch_open(&conf);
+    b->watch = disk_watch_open(&conf);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -433,9 +448,10 @@ static enum err start(struct bookie *b)
     loop_call(b->loops->at[0], open_listener, &o);
     TRY(o.err);
     const struct bookie_record record = {.host = b->host, .port = bookie_port(b)};
-    TRY(registration_open(&b->registration, b->meta, b->loops->at[0], b->id, &record, b->by_hand));
-    for (unsigned i = 0; i < b->storage->n_devices; i++)
-        watch_disk(b, &b->yards[i]);
+    watch_disks(b);
+    TRY(registration_open(&b->registration, b->meta, b->loops->at[0], b->id, &record,
+                          !bookie_is_writable(b)));
+    loop_call(b->loops->at[0], say_writable, b); /* it may have changed meanwhile */
     b->repair = repair_daemon_open(b->conf, b->id, b->meta, b->loops, leave, b);
     b->integrity = integrity_open(&integrity, &b->integrity_state);
     log_event(LOG_INFO, "bookie.started", F_STR("bookie", b->id), F_STR("host", b->host),
@@ -472,8 +488,7 @@ void bookie_stop(struct bookie **bookie)
     memory_guard_stop(&b->memory);
     integrity_close(&b->integrity);
     repair_daemon_close(&b->repair);
-    for (unsigned i = 0; i < DEVICES_MAX; i++)
-        disk_watch_close(&b->yards[i].watch);
+    disk_watch_close(&b->watch);
     registration_close(&b->registration);
     if (b->listener)
         loop_call(b->loops->at[0], close_listener, b);
@@ -511,7 +526,7 @@ bool bookie_is_writable(const struct bookie *b)
 
 bool bookie_takes_recovery(const struct bookie *b)
 {
-    return bookie_is_writable(b) || count_yards(b, true) > 0;
+    return bookie_is_writable(b) || b->has_reserve;
 }
 
 /* With one before it, so that it is not counted twice. */

@@ -34,9 +34,10 @@ struct checkpoint {
 
     pthread_t thread;
     bool started;
-    pthread_mutex_t lock; /* kicked, stopping, is_full */
+    pthread_mutex_t lock; /* kicked, stopping, failure */
     pthread_cond_t woken;
-    bool kicked, stopping, is_full;
+    bool kicked, stopping;
+    enum err failure; /* of the last run */
     struct checkpoint_stats stats;
 };
 
@@ -203,7 +204,7 @@ static void note_result(struct checkpoint *c, enum err err)
 {
     metric_add(err ? &c->stats.failures : &c->stats.runs, 1);
     pthread_mutex_lock(&c->lock);
-    c->is_full = err == ERR_NO_SPACE;
+    c->failure = err;
     pthread_mutex_unlock(&c->lock);
     if (err)
         log_event(LOG_ERROR, "checkpoint.failed", F_STR("dir", c->device->conf.dir), F_ERR(err));
@@ -310,12 +311,12 @@ void checkpoint_kick(struct checkpoint *c)
     pthread_cond_signal(&c->woken);
 }
 
-bool checkpoint_is_full(struct checkpoint *c)
+enum err checkpoint_failure(struct checkpoint *c)
 {
     pthread_mutex_lock(&c->lock);
-    const bool full = c->is_full;
+    const enum err err = c->failure;
     pthread_mutex_unlock(&c->lock);
-    return full;
+    return err;
 }
 
 void checkpoint_stop(struct checkpoint *c)

@@ -37,8 +37,8 @@ struct checkpoint *checkpoint_open(struct storage *s, struct device *d); /* give
 MUST_CHECK enum err checkpoint_run(struct checkpoint *c, bool move_marks);
 MUST_CHECK enum err checkpoint_start(struct checkpoint *c); /* its thread */
 void checkpoint_kick(struct checkpoint *c);                 /* soon; any thread */
-bool checkpoint_is_full(struct checkpoint *c); /* the last one failed for want of space */
-void checkpoint_stop(struct checkpoint *c);    /* a last run, then the thread ends */
+enum err checkpoint_failure(struct checkpoint *c);          /* of the last one */
+void checkpoint_stop(struct checkpoint *c);                 /* a last run, then the thread ends */
 void checkpoint_close(struct checkpoint **c);
 const struct checkpoint_stats *checkpoint_stats(const struct checkpoint *c);
 

@@ -5,35 +5,80 @@
 
 struct disk_watch {
     struct disk_watch_conf conf;
-    bool writable, reserve;
+    struct watched_dir dirs[DISK_DIRS_MAX];
+    struct disk_rules rules;
+    struct disk_verdict verdict;
+    bool has_looked;
     struct timer timer;
 };
 
-static void say(struct disk_watch *w, bool writable, bool reserve, double used)
+static void say_level(const struct disk_watch *w, unsigned dir, enum err failure)
 {
-    if (writable == w->writable && reserve == w->reserve)
-        return;
-    if (writable != w->writable)
-        log_event(writable ? LOG_INFO : LOG_WARN,
-                  writable ? "bookie.became_writable" : "bookie.became_readonly",
-                  F_STR("dir", w->conf.dir), F_F64("used", used),
-                  F_F64("threshold", w->conf.threshold));
-    w->writable = writable;
-    w->reserve = reserve;
-    w->conf.changed(w->conf.ctx, writable, reserve);
+    static const char *const events[] = {
+        [DISK_ROOMY] = "disk.became_roomy",
+        [DISK_WARNED] = "disk.became_tight",
+        [DISK_FULL] = "disk.became_full",
+        [DISK_FAILED] = "disk.became_bad",
+    };
+    const struct disk_dir *d = &w->rules.dirs[dir];
+    log_event(d->level == DISK_ROOMY ? LOG_INFO : LOG_WARN, events[d->level],
+              F_STR("dir", w->dirs[dir].path), F_F64("used", disk_dir_used(d)),
+              F_U64("free", d->free_bytes), F_ERR(failure));
 }
 
-/* A device that cannot be asked tells nothing new. */
+/* A device that cannot be asked tells nothing new but what its last write did. */
+static bool look_at(struct disk_watch *w, unsigned dir)
+{
+    struct disk *disk = w->conf.disk;
+    uint64_t free_bytes = 0, total = 0;
+    const enum disk_level before = w->rules.dirs[dir].level;
+    const enum err failure = w->conf.failure(w->conf.ctx, dir);
+    if (disk->ops->space(disk, w->dirs[dir].path, &free_bytes, &total))
+        total = 0;
+    disk_rules_saw(&w->rules, dir, free_bytes, total, failure);
+    if (w->rules.dirs[dir].level == before)
+        return false;
+    say_level(w, dir, failure);
+    return true;
+}
+
+static const struct disk_dir *fullest(const struct disk_watch *w, unsigned *at)
+{
+    *at = 0;
+    for (unsigned i = 1; i < w->rules.n; i++)
+        if (!w->rules.dirs[i].is_journal &&
+            disk_dir_used(&w->rules.dirs[i]) > disk_dir_used(&w->rules.dirs[*at]))
+            *at = i;
+    return &w->rules.dirs[*at];
+}
+
+static void say_verdict(const struct disk_watch *w)
+{
+    unsigned at;
+    const bool writable = w->verdict.writable;
+    const struct disk_dir *d = fullest(w, &at);
+    log_event(writable ? LOG_INFO : LOG_WARN,
+              writable ? "bookie.became_writable" : "bookie.became_readonly",
+              F_STR("dir", w->dirs[at].path), F_F64("used", disk_dir_used(d)),
+              F_F64("threshold", w->conf.rules.threshold),
+              F_U64("writable_dirs", w->verdict.writable_dirs),
+              F_STR("recovery", w->verdict.reserve ? "taken" : "refused"));
+}
+
 static void look(struct disk_watch *w)
 {
-    struct disk *d = w->conf.disk;
-    uint64_t free_bytes, total;
-    if (d->ops->space(d, w->conf.dir, &free_bytes, &total) || total == 0)
-        return;
-    const double used = 1.0 - (double)free_bytes / (double)total;
-    const bool full = w->conf.is_full(w->conf.ctx);
-    const double limit = w->writable ? w->conf.threshold : w->conf.low_water;
-    say(w, used <= limit && !full, free_bytes > w->conf.reserve_bytes && !full, used);
+    bool news = !w->has_looked;
+    for (unsigned i = 0; i < w->rules.n; i++)
+        news |= look_at(w, i);
+    const struct disk_verdict v = disk_rules_decide(&w->rules);
+    const bool turned = v.writable != w->verdict.writable;
+    news |= turned || v.reserve != w->verdict.reserve;
+    w->has_looked = true;
+    w->verdict = v;
+    if (turned)
+        say_verdict(w);
+    if (news)
+        w->conf.changed(w->conf.ctx, &w->rules, &w->verdict);
 }
 
 static void on_time(struct timer *t)
@@ -59,7 +104,12 @@ struct disk_watch *disk_watch_open(const struct disk_watch_conf *conf)
 {
     struct disk_watch *w = mem_new(struct disk_watch);
     w->conf = *conf;
-    w->writable = w->reserve = true;
+    disk_rules_init(&w->rules, &conf->rules);
+    for (unsigned i = 0; i < conf->n && i < DISK_DIRS_MAX; i++) {
+        w->dirs[i] = conf->dirs[i];
+        disk_rules_add(&w->rules, conf->dirs[i].is_journal);
+    }
+    w->verdict = (struct disk_verdict){.writable = true, .reserve = true};
     w->timer.run = on_time;
     loop_call(conf->loop, start, w);
     return w;

@@ -1,36 +1,39 @@
-/* disk_watch.h - looks at the free space now and then, and says when it gets tight.
+/* disk_watch.h - looks at the directories now and then, and says when it gets tight or one breaks.
  *
- *   used above the threshold, or a checkpoint found no space -> read-only
- *   used below the low-water mark, and no write fails         -> writable again
+ *   free space, and how the last flush or journal write went --> disk_rules.h --> changed()
  *
- * The reserve is what recovery may still write then: room for both halves of the write cache.
+ * Every change of a directory is an event, and so is every change of the whole.
  *
  * Threads: the loop's; open and close from no loop's.
  */
 #ifndef BOOKIE_DISK_WATCH_H
 #define BOOKIE_DISK_WATCH_H
 
-#include <stdbool.h>
-
+#include "bookie/disk_rules.h"
 #include "common/disk.h"
 #include "common/loop.h"
 
 struct disk_watch;
 
+struct watched_dir {
+    const char *path;
+    bool is_journal;
+};
+
 struct disk_watch_conf {
     struct disk *disk;
     struct loop *loop;
-    const char *dir;
-    double threshold; /* share of the device in use */
-    double low_water; /* at most the threshold */
-    uint64_t reserve_bytes;
+    const struct watched_dir *dirs; /* the strings outlive it */
+    unsigned n;
+    struct disk_rules_conf rules;
     uint64_t interval_us;
-    bool (*is_full)(void *ctx); /* did a write find no space? */
-    void (*changed)(void *ctx, bool writable, bool reserve);
+    enum err (*failure)(void *ctx, unsigned dir); /* of what was written there last */
+    void (*changed)(void *ctx, const struct disk_rules *r, const struct disk_verdict *v);
     void *ctx;
 };
 
-struct disk_watch *disk_watch_open(const struct disk_watch_conf *conf); /* gives; looks at once */
+/* Gives; it has looked, and called changed(), when it returns. */
+struct disk_watch *disk_watch_open(const struct disk_watch_conf *conf);
 void disk_watch_close(struct disk_watch **w);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "bookie/journal_file.h"
@@ -43,6 +44,7 @@ struct journal {
     bool closing;
     struct journal_mark mark;
 
+    _Atomic enum err failure; /* of the last group */
     struct journal_stats stats;
     struct done_box boxes[64];
 };
@@ -273,6 +275,7 @@ static void *journal_main(void *arg)
     uint64_t bytes;
     while (take_group(j, &group, &bytes)) {
         enum err err = make_room(j, bytes);
+        atomic_store(&j->failure, err);
         if (err == ERR_NO_SPACE) {
             drop_bodies(group.first);
             finish(j, group.first, err);
@@ -419,6 +422,11 @@ void journal_close(struct journal **journal)
     pthread_mutex_destroy(&j->lock);
     mem_free(j->memory);
     mem_free(j);
+}
+
+enum err journal_failure(const struct journal *j)
+{
+    return atomic_load(&((struct journal *)(uintptr_t)j)->failure);
 }
 
 const struct journal_stats *journal_stats(const struct journal *j)

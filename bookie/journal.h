@@ -84,6 +84,8 @@ MUST_CHECK enum err journal_append(struct journal *j, struct journal_write *w);
 struct journal_mark journal_mark(struct journal *j);            /* behind the last synced group */
 void journal_trim(struct journal *j, struct journal_mark upto); /* recycles what is before it */
 void journal_close(struct journal **j); /* writes what is queued; every done() has run */
+/* ERR_NO_SPACE: the last group found none; any thread. */
+enum err journal_failure(const struct journal *j);
 const struct journal_stats *journal_stats(const struct journal *j);
 
 #endif

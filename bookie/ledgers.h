@@ -23,14 +23,14 @@ enum { LEDGERS_KEPT = 32768 };
 enum fence_state { LEDGER_OPEN, LEDGER_FENCING, LEDGER_FENCED };
 
 struct ledger {
-    struct device *device;     /* where it lives */
-    struct ledger_row row;     /* .fenced: adds are refused, durable or not */
-    enum fence_state fence;    /* how durable that is */
-    uint64_t changed_in;       /* generation of the last change of the row */
-    struct list_node waiting;  /* for the fence */
-    struct list_node reading;  /* for the disk */
-    struct list_node watching; /* for a higher LAC */
-    uint8_t reading_in; /* a bit a lane of reads.h: one read at a time in each */
+    struct device *device;        /* where it lives */
+    struct ledger_row row;        /* .fenced: adds are refused, durable or not */
+    enum fence_state fence;       /* how durable that is */
+    uint64_t changed_in;          /* generation of the last change of the row */
+    struct list_node waiting;     /* for the fence */
+    struct list_node reading;     /* for the disk */
+    struct list_node watching;    /* for a higher LAC */
+    uint8_t reading_in;           /* a bit a lane of reads.h: one read at a time in each */
     struct list_node dirty, used; /* private, as the next */
     struct ledger *next;
 };

@@ -63,8 +63,14 @@ START_TEST(a_journal_without_space_refuses_and_recovers)
 }
 END_TEST
 
-/* Flushes fail one after the other: the cache fills, adds wait and are then refused; what was
- * acknowledged stays readable, and all goes on when the disk is well again. */
+static bool is_refused(int32_t status)
+{
+    return status == BOOKIE_TOO_MANY || status == BOOKIE_READ_ONLY;
+}
+
+/* Flushes fail one after the other: it becomes read-only, or the cache fills first, and adds wait
+ * and are then refused; what was acknowledged stays readable, and all goes on when the disk is well
+ * again. */
 START_TEST(a_cache_that_cannot_be_flushed_refuses)
 {
     enum { SIZE = 20000 };
@@ -77,18 +83,18 @@ START_TEST(a_cache_that_cannot_be_flushed_refuses)
     fake_disk_fail(disk, FAKE_OPEN, 0, 1000000);
     while ((status = peer_add(peer, 0, 1, acked, SIZE)) == BOOKIE_OK)
         acked++;
-    ck_assert_int_eq(status, BOOKIE_TOO_MANY);
-    ck_assert_int_gt(acked, 20);
+    ck_assert(is_refused(status));
+    ck_assert_int_gt(acked, 1);
     for (int64_t e = 0; e < acked; e++)
         ck_assert_int_eq(peer_read(peer, 0, 1, e), BOOKIE_OK);
     for (int64_t e = 0; e < 100; e++) /* all of them wait, and all are answered */
         peer_send_add(peer, 0, false, 1, acked + e, SIZE);
     for (int64_t e = 0; e < 100; e++) {
         ck_assert(peer_receive(peer, &r));
-        ck_assert_int_eq(r.status, BOOKIE_TOO_MANY);
+        ck_assert(is_refused(r.status));
     }
     fake_disk_fail(disk, FAKE_OPEN, 0, 0);
-    while ((status = peer_add(peer, 0, 1, acked, SIZE)) == BOOKIE_TOO_MANY)
+    while (is_refused(status = peer_add(peer, 0, 1, acked, SIZE)))
         ;
     ck_assert_int_eq(status, BOOKIE_OK);
     rest();

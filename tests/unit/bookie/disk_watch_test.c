@@ -7,7 +7,8 @@
 
 /* A disk that is as full as it is told to be. */
 static _Atomic uint64_t used;
-static atomic_bool unaskable, full;
+static atomic_bool unaskable;
+static _Atomic enum err failure;
 
 static struct {
     atomic_int asked, changes;
@@ -30,35 +31,37 @@ static struct disk disk = {.ops = &ops};
 static struct loops loops;
 static struct disk_watch *watch;
 
-static bool is_full(void *ctx)
+static enum err failure_of(void *ctx, unsigned dir)
 {
     (void)ctx;
-    return atomic_load(&full);
+    return dir == 0 ? atomic_load(&failure) : ERR_OK;
 }
 
-static void changed(void *ctx, bool writable, bool reserve)
+static void changed(void *ctx, const struct disk_rules *r, const struct disk_verdict *v)
 {
     (void)ctx;
-    atomic_store(&seen.writable, writable);
-    atomic_store(&seen.reserve, reserve);
+    ck_assert_uint_eq(r->n, 2);
+    atomic_store(&seen.writable, v->writable);
+    atomic_store(&seen.reserve, v->reserve);
     atomic_fetch_add(&seen.changes, 1);
 }
 
 static void begin(uint64_t at)
 {
-    struct disk_watch_conf conf = {.disk = &disk,
-                                   .dir = "/d",
-                                   .threshold = 0.9,
-                                   .low_water = 0.7,
-                                   .reserve_bytes = 50,
-                                   .interval_us = 1000,
-                                   .is_full = is_full,
-                                   .changed = changed};
+    static const struct watched_dir dirs[] = {{"/d", false}, {"/j", true}};
+    struct disk_watch_conf conf = {
+        .disk = &disk,
+        .dirs = dirs,
+        .n = 2,
+        .rules = {.threshold = 0.9, .warn = 0.99, .low_water = 0.7, .reserve = 50},
+        .interval_us = 1000,
+        .failure = failure_of,
+        .changed = changed};
     atomic_store(&used, at);
-    atomic_store(&seen.writable, true);
     loops_start(&loops, "watch", 1);
     conf.loop = loops.at[0];
     watch = disk_watch_open(&conf);
+    ck_assert_int_eq(atomic_load(&seen.changes), 1); /* how it is */
 }
 
 static void end(void)
@@ -71,7 +74,7 @@ static void end(void)
 static void let_it_look(void)
 {
     const int before = atomic_load(&seen.asked);
-    while (atomic_load(&seen.asked) < before + 3)
+    while (atomic_load(&seen.asked) < before + 5)
         sched_yield();
 }
 
@@ -80,48 +83,38 @@ static void expect(uint64_t at, bool writable, bool reserve, int changes)
     atomic_store(&used, at);
     let_it_look();
     ck_assert_int_eq(atomic_load(&seen.writable), writable);
+    ck_assert_int_eq(atomic_load(&seen.reserve), reserve);
     ck_assert_int_eq(atomic_load(&seen.changes), changes);
-    if (changes)
-        ck_assert_int_eq(atomic_load(&seen.reserve), reserve);
 }
 
-START_TEST(read_only_above_one_mark_writable_below_another)
+START_TEST(tells_when_it_turns)
 {
     begin(0);
-    expect(890, true, true, 0);
-    expect(910, false, true, 1);
-    expect(890, false, true, 1); /* between the marks it stays what it is */
-    expect(710, false, true, 1);
-    expect(690, true, true, 2);
-    expect(890, true, true, 2);
+    expect(890, true, true, 1);
+    expect(910, false, true, 2);
+    expect(960, false, false, 3);
+    expect(710, false, true, 4);
+    expect(690, true, true, 5);
     end();
 }
 END_TEST
 
-START_TEST(the_reserve_goes_last)
+START_TEST(tells_of_writes_that_fail)
 {
-    begin(940);
-    expect(940, false, true, 1);
-    expect(960, false, false, 2);
-    expect(940, false, true, 3);
-    end();
-}
-END_TEST
-
-START_TEST(a_write_without_space_counts_more_than_numbers)
-{
-    begin(0);
-    atomic_store(&full, true);
-    expect(100, false, false, 1);
-    atomic_store(&full, false);
-    expect(100, true, true, 2);
+    begin(100);
+    atomic_store(&failure, ERR_NO_SPACE);
+    expect(100, false, true, 2);
+    atomic_store(&failure, ERR_IO);
+    expect(100, false, false, 3);
+    atomic_store(&failure, ERR_OK);
+    expect(100, true, true, 4);
     end();
 }
 END_TEST
 
 START_TEST(a_disk_that_cannot_be_asked_changes_nothing)
 {
-    begin(0);
+    begin(990);
     expect(990, false, false, 1);
     atomic_store(&unaskable, true);
     expect(0, false, false, 1);
@@ -133,11 +126,9 @@ END_TEST
 
 int main(void)
 {
-    return suite_run("disk_watch", (suite_case[]){
-                                       SUITE_CASE(read_only_above_one_mark_writable_below_another),
-                                       SUITE_CASE(the_reserve_goes_last),
-                                       SUITE_CASE(a_write_without_space_counts_more_than_numbers),
-                                       SUITE_CASE(a_disk_that_cannot_be_asked_changes_nothing),
-                                       {0},
-                                   });
+    return suite_run("disk_watch",
+                     (suite_case[]){SUITE_CASE(tells_when_it_turns),
+                                    SUITE_CASE(tells_of_writes_that_fail),
+                                    SUITE_CASE(a_disk_that_cannot_be_asked_changes_nothing),
+                                    {0}});
 }
