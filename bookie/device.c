@@ -87,7 +87,7 @@ static struct device *one_that_is(struct device *devices, unsigned n, enum devic
     for (unsigned i = 0; i < n; i++)
         if (atomic_load_explicit(&devices[i].state, memory_order_relaxed) == state)
             those[count++] = &devices[i];
-    return count ? those[ledger_hash(ledger) % count] : NULL;
+    return count ? those[(ledger_hash(ledger) >> 32) % count] : NULL;
 }
 
 enum err device_for(struct device *devices, unsigned n, int64_t ledger, struct device **out)
@@ -102,7 +102,7 @@ enum err device_for(struct device *devices, unsigned n, int64_t ledger, struct d
 enum err device_of(struct device *devices, unsigned n, int64_t ledger, struct device **out,
                    struct ledger_row *row)
 {
-    const unsigned first = (unsigned)(ledger_hash(ledger) % n);
+    const unsigned first = (unsigned)((ledger_hash(ledger) >> 32) % n);
     for (unsigned i = 0; i < n; i++) {
         struct device *d = &devices[(first + i) % n];
         const enum err err = entry_index_row(d->index, ledger, row);

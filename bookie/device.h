@@ -72,11 +72,14 @@ MUST_CHECK enum err device_for(struct device *devices, unsigned n, int64_t ledge
 MUST_CHECK enum err device_of(struct device *devices, unsigned n, int64_t ledger,
                               struct device **out, struct ledger_row *row);
 
-/* A number from a ledger's id, spread over all of them: journals and devices are chosen by it. */
+/* A number from a ledger's id, spread over all 64 bits: journals are chosen by the lower half,
+ * devices by the upper one. */
 static inline uint64_t ledger_hash(int64_t ledger)
 {
-    uint64_t h = (uint64_t)ledger * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 32;
+    uint64_t h = (uint64_t)ledger;
+    h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
+    h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
+    return h ^ h >> 33;
 }
 
 #endif

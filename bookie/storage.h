@@ -91,7 +91,7 @@ static inline struct storage_shard *storage_shard(struct storage *s, int64_t led
 
 static inline struct journal *storage_journal(const struct storage *s, int64_t ledger)
 {
-    return s->journals[s->n_journals == 1 ? 0 : ledger_hash(ledger) % s->n_journals];
+    return s->journals[s->n_journals == 1 ? 0 : (uint32_t)ledger_hash(ledger) % s->n_journals];
 }
 
 /* Takes bytes, also when it is ERR_BUSY: the device's part of the write cache is full. */

@@ -1,6 +1,6 @@
 #include "bookie/storage.h"
 
-#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,293 +10,93 @@
 #include "common/mem.h"
 #include "tests/lib/fake_disk.h"
 #include "tests/lib/suite.h"
+#include "tests/unit/bookie/store.h"
 #include "tests/unit/common/captured.h"
 
-/* A storage on a disk in memory (the index is RocksDB's and on a real one), driven by one loop
- * that is this thread's until storage_serve(). */
-enum { LEDGERS = 3, ENTRIES = 400, HALF = 64 << 10 };
+/* A storage of one journal and one device. */
+enum { LEDGERS = 3 };
 
-static struct fake_disk *disk;
-static struct loops loops;
-static struct storage *storage;
-static char dir[256], index_dir[300], index_dir_1[300];
-static const char *const dirs[] = {"ledgers", "ledgers1"};
-static const char *const index_dirs[] = {index_dir, index_dir_1};
-static const char *const journal_dirs[] = {"journal", "journal1", "journal2"};
-static unsigned n_devices = 1, n_journals = 1;
-static const uint8_t key[MASTER_KEY_SIZE] = {1, 2, 3};
-static atomic_bool acked[LEDGERS][ENTRIES], fenced[LEDGERS];
-static atomic_uint failures, waiting;
-
-struct one {
-    struct journal_write write;
-    uint8_t head[FENCE_RECORD];
-    int64_t ledger, entry; /* -1: a fence */
-};
-static struct one ones[4096]; /* those that a failed journal never ends need no end */
-static unsigned n_ones;
+static struct store *st;
 static struct captured captured;
-
-static void begin(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    snprintf(dir, sizeof dir, "%s/lgm-storage-XXXXXX", tmp ? tmp : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    snprintf(index_dir, sizeof index_dir, "%s/index", dir);
-    snprintf(index_dir_1, sizeof index_dir_1, "%s/index1", dir);
-    disk = fake_disk_new();
-    loops_start(&loops, "loop", 1);
-    memset(acked, 0, sizeof acked);
-    memset(fenced, 0, sizeof fenced);
-    atomic_store(&failures, 0);
-    atomic_store(&waiting, 0);
-    n_ones = 0;
-}
-
-static void end(void)
-{
-    loops_stop(&loops);
-    fake_disk_drop(&disk);
-    char *command = mem_format("rm -rf '%s'", dir);
-    ck_assert_int_eq(system(command), 0);
-    mem_free(command);
-}
-
-static void failed(void *ctx, enum err why)
-{
-    (void)ctx;
-    (void)why;
-    atomic_fetch_add(&failures, 1);
-}
-
-static uint64_t flush_interval_ms = 3600000;
-
-static enum err start(void)
-{
-    const struct storage_conf conf = {
-        .disk = fake_disk_of(disk),
-        .dirs = dirs,
-        .index_dirs = index_dirs,
-        .n_devices = n_devices,
-        .journal_dirs = journal_dirs,
-        .n_journals = n_journals,
-        .half_bytes = HALF,
-        .read_cache_bytes = HALF,
-        .log_limit = 200 << 10,
-        .flush_interval_ms = flush_interval_ms,
-        .journal = {.file_bytes = 256 << 10,
-                    .group_bytes = 32 << 10,
-                    .queue_bytes = 4 << 20,
-                    .record_max = 64 << 10,
-                    .loops = &loops,
-                    .failed = failed},
-    };
-    return storage_open(&storage, &conf);
-}
-
-static void crash(void)
-{
-    if (storage)
-        storage_stop(storage);
-    storage_close(&storage);
-    fake_disk_crash(disk);
-}
-
-static void done(struct journal_write *w, enum err err)
-{
-    struct one *o = container_of(w, struct one, write);
-    if (!err && o->entry >= 0)
-        acked[o->ledger][o->entry] = true;
-    else if (!err)
-        fenced[o->ledger] = true;
-    atomic_fetch_sub(&waiting, 1);
-}
-
-static void wait_all(void)
-{
-    while (atomic_load(&waiting) > 0 && atomic_load(&failures) == 0)
-        sched_yield();
-}
-
-static size_t entry_size(int64_t entry)
-{
-    return 40 + (size_t)(entry % 7) * 100;
-}
-
-static struct slice make_entry(int64_t ledger, int64_t entry)
-{
-    uint8_t bytes[1000];
-    memset(bytes, (int)(ledger * 31 + entry), sizeof bytes);
-    entry_prefix(&(struct entry_header){ledger, entry, entry - 1, 0}, 0, 0, bytes);
-    return slice_copy(bytes, entry_size(entry));
-}
-
-static void journal_it(struct one *o, uint8_t kind, size_t head, struct slice body)
-{
-    memcpy(o->head, key, MASTER_KEY_SIZE);
-    o->write = (struct journal_write){.kind = kind,
-                                      .head = view_of(o->head, head),
-                                      .body = body,
-                                      .home = loops.at[0],
-                                      .done = done};
-    atomic_fetch_add(&waiting, 1);
-    ck_assert_int_eq(journal_append(storage_journal(storage, o->ledger), &o->write), ERR_OK);
-}
-
-/* As a handler does it; a full cache makes room first. */
-static enum err add(int64_t ledger, int64_t entry)
-{
-    struct ledger *l;
-    struct one *o = &ones[n_ones++ % 4096];
-    o->ledger = ledger;
-    o->entry = entry;
-    struct ledgers *t = &storage_shard(storage, ledger)->ledgers;
-    enum err err = ledgers_claim(t, ledger, key, &l);
-    if (!err)
-        err = storage_put(storage, l, entry, entry - 1, make_entry(ledger, entry));
-    if (!err)
-        journal_it(o, RECORD_ADD, MASTER_KEY_SIZE, make_entry(ledger, entry));
-    return err;
-}
-
-static enum err fence(int64_t ledger)
-{
-    struct ledger *l;
-    struct one *o = &ones[n_ones++ % 4096];
-    struct ledgers *t = &storage_shard(storage, ledger)->ledgers;
-    const enum err err = ledgers_claim(t, ledger, key, &l);
-    TRY(err);
-    l->row.fenced = true;
-    l->fence = LEDGER_FENCED;
-    ledger_changed(t, l);
-    o->ledger = ledger;
-    o->entry = -1;
-    for (unsigned i = 0; i < 8; i++)
-        o->head[MASTER_KEY_SIZE + i] = (uint8_t)((uint64_t)ledger >> (56 - 8 * i));
-    journal_it(o, RECORD_FENCE, FENCE_RECORD, (struct slice){0});
-    return ERR_OK;
-}
-
-static enum err look(int64_t ledger, int64_t entry)
-{
-    struct entry_place at;
-    struct slab *s;
-    size_t got;
-    struct view v;
-    struct ledger *l;
-    TRY(ledgers_find(&storage_shard(storage, ledger)->ledgers, ledger, &l));
-    const struct slice *found = storage_look(storage, l, entry);
-    if (found)
-        return found->len == entry_size(entry) ? ERR_OK : ERR_CHECKSUM;
-    TRY(entry_index_find(l->device->index, ledger, entry, &at));
-    TRY(entry_log_read(l->device->log, &at, 0, &s, &got));
-    const enum err err = entry_log_check(view_of(slab_bytes(s), got), at.length, ledger, entry, &v);
-    slab_drop(&s);
-    return err;
-}
-
-/* With `broken` a look may fail, but it never says that there is no such entry. */
-static void check_with(bool broken)
-{
-    for (int64_t l = 0; l < LEDGERS; l++) {
-        struct ledger *ledger;
-        const enum err err = ledgers_find(&storage_shard(storage, l)->ledgers, l, &ledger);
-        ck_assert(!fenced[l] || (!err && ledger->row.fenced && ledger->fence == LEDGER_FENCED));
-        int64_t highest = -1;
-        for (int64_t e = 0; e < ENTRIES; e++) {
-            if (!acked[l][e])
-                continue;
-            const enum err found = look(l, e);
-            ck_assert(!found || (broken && found == ERR_IO));
-            highest = e;
-        }
-        ck_assert(highest < 0 || (!err && ledger->row.last >= highest));
-    }
-}
-
-static void check(void)
-{
-    check_with(false);
-}
 
 START_TEST(keeps_what_it_acknowledged)
 {
-    begin();
+    st = store_new(1, 1);
     for (unsigned round = 0; round < 4; round++) {
-        ck_assert_int_eq(start(), ERR_OK);
-        check();
+        ck_assert_int_eq(store_start(st), ERR_OK);
+        store_check(st, false);
         for (int64_t e = round * 100; e < (round + 1) * 100; e++)
             for (int64_t l = 0; l < LEDGERS; l++)
-                if (add(l, e) == ERR_BUSY) {
-                    ck_assert_int_eq(storage_flush(storage), ERR_OK);
-                    ck_assert_int_eq(add(l, e), ERR_OK);
+                if (store_add(st, l, e) == ERR_BUSY) {
+                    ck_assert_int_eq(storage_flush(st->storage), ERR_OK);
+                    ck_assert_int_eq(store_add(st, l, e), ERR_OK);
                 }
-        wait_all();
-        check();
-        crash();
+        store_wait(st);
+        store_check(st, false);
+        store_crash(st);
     }
-    ck_assert_int_eq(start(), ERR_OK);
-    check();
-    ck_assert_int_eq(look(1, ENTRIES), ERR_NO_ENTRY);
-    crash();
-    end();
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    store_check(st, false);
+    ck_assert_int_eq(store_look(st, 1, STORE_ENTRIES), ERR_NO_ENTRY);
+    store_crash(st);
+    store_drop(&st);
 }
 END_TEST
 
 START_TEST(an_empty_cache_still_flushes_fences)
 {
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
-    ck_assert_int_eq(fence(2), ERR_OK);
-    wait_all();
-    const struct journal_mark before = storage->devices[0].marks.of[0];
-    ck_assert_int_eq(storage_flush(storage), ERR_OK);
-    const struct journal_mark after = storage->devices[0].marks.of[0];
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    ck_assert_int_eq(store_fence(st, 2), ERR_OK);
+    store_wait(st);
+    const struct journal_mark before = st->storage->devices[0].marks.of[0];
+    ck_assert_int_eq(storage_flush(st->storage), ERR_OK);
+    const struct journal_mark after = st->storage->devices[0].marks.of[0];
     ck_assert_uint_gt(after.sequence, before.sequence);
-    crash();
-    ck_assert_int_eq(start(), ERR_OK);
-    ck_assert_uint_eq(storage->replayed, 0); /* it came from the index, not from the journal */
-    ck_assert(fenced[2]);
-    check();
-    crash();
-    end();
+    store_crash(st);
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    ck_assert_uint_eq(st->storage->replayed, 0); /* it came from the index, not from the journal */
+    ck_assert(st->fenced[2]);
+    store_check(st, false);
+    store_crash(st);
+    store_drop(&st);
 }
 END_TEST
 
 START_TEST(a_busy_cache_says_so)
 {
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
     int64_t e = 0;
-    while (add(0, e) == ERR_OK)
+    while (store_add(st, 0, e) == ERR_OK)
         e++;
     ck_assert_int_gt(e, 100);
-    ck_assert_int_eq(storage_flush(storage), ERR_OK);
-    ck_assert_int_eq(add(0, e), ERR_OK);
-    wait_all();
-    check();
-    crash();
-    end();
+    ck_assert_int_eq(storage_flush(st->storage), ERR_OK);
+    ck_assert_int_eq(store_add(st, 0, e), ERR_OK);
+    store_wait(st);
+    store_check(st, false);
+    store_crash(st);
+    store_drop(&st);
 }
 END_TEST
 
 START_TEST(a_replay_may_be_larger_than_the_cache)
 {
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
     for (int64_t e = 0; e < 120; e++)
         for (int64_t l = 0; l < LEDGERS; l++)
-            if (add(l, e) == ERR_BUSY) {
-                ck_assert_int_eq(checkpoint_run(storage->devices[0].checkpoint, false), ERR_OK);
-                ck_assert_int_eq(add(l, e), ERR_OK);
+            if (store_add(st, l, e) == ERR_BUSY) {
+                ck_assert_int_eq(checkpoint_run(st->storage->devices[0].checkpoint, false), ERR_OK);
+                ck_assert_int_eq(store_add(st, l, e), ERR_OK);
             }
-    wait_all();
-    crash();
-    ck_assert_int_eq(start(), ERR_OK);
-    ck_assert_uint_eq(storage->replayed, 360);
-    check();
-    crash();
-    end();
+    store_wait(st);
+    store_crash(st);
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    ck_assert_uint_eq(st->storage->replayed, 360);
+    store_check(st, false);
+    store_crash(st);
+    store_drop(&st);
 }
 END_TEST
 
@@ -304,35 +104,35 @@ END_TEST
  * start finds everything that was acknowledged. */
 static bool run_with_fault(enum fake_op op, unsigned after)
 {
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
-    const unsigned before = fake_disk_calls(disk, op);
-    fake_disk_fail(disk, op, after, 1);
-    for (int64_t e = 0; e < 24 && atomic_load(&failures) == 0; e++) {
-        if (e == 12 && fence(1))
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    const unsigned before = fake_disk_calls(st->disk, op);
+    fake_disk_fail(st->disk, op, after, 1);
+    for (int64_t e = 0; e < 24 && atomic_load(&st->failures) == 0; e++) {
+        if (e == 12 && store_fence(st, 1))
             break;
         for (int64_t l = 0; l < LEDGERS && (l != 1 || e < 12); l++)
-            if (add(l, e) == ERR_BUSY)
-                (void)!storage_flush(storage);
+            if (store_add(st, l, e) == ERR_BUSY)
+                (void)!storage_flush(st->storage);
         if (e % 8 == 7) {
-            const struct journal_mark m = storage->devices[0].marks.of[0];
-            const enum err err = storage_flush(storage);
-            const struct journal_mark now = storage->devices[0].marks.of[0];
+            const struct journal_mark m = st->storage->devices[0].marks.of[0];
+            const enum err err = storage_flush(st->storage);
+            const struct journal_mark now = st->storage->devices[0].marks.of[0];
             ck_assert(err || now.sequence >= m.sequence);
             ck_assert(!err || now.sequence == m.sequence);
-            check_with(true);
-            ck_assert_int_eq(err ? storage_flush(storage) : err, ERR_OK);
+            store_check(st, true);
+            ck_assert_int_eq(err ? storage_flush(st->storage) : err, ERR_OK);
         }
     }
-    wait_all();
-    const bool untouched = fake_disk_calls(disk, op) - before <= after;
-    crash();
-    fake_disk_fail(disk, op, 0, 0);
-    atomic_store(&failures, 0);
-    ck_assert_int_eq(start(), ERR_OK);
-    check();
-    crash();
-    end();
+    store_wait(st);
+    const bool untouched = fake_disk_calls(st->disk, op) - before <= after;
+    store_crash(st);
+    fake_disk_fail(st->disk, op, 0, 0);
+    atomic_store(&st->failures, 0);
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    store_check(st, false);
+    store_crash(st);
+    store_drop(&st);
     return untouched;
 }
 
@@ -347,55 +147,54 @@ END_TEST
 
 START_TEST(damage_is_not_absence)
 {
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
-    ck_assert_int_eq(add(0, 1), ERR_OK);
-    wait_all();
-    ck_assert_int_eq(storage_flush(storage), ERR_OK);
-    ck_assert_int_eq(look(0, 1), ERR_OK);
-    fake_disk_flip(disk, "ledgers/0000000000000001.log", 64 + 8 + 20);
-    ck_assert_int_eq(look(0, 1), ERR_CHECKSUM);
-    struct disk *d = fake_disk_of(disk);
-    storage_stop(storage);
-    storage_close(&storage);
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    ck_assert_int_eq(store_add(st, 0, 1), ERR_OK);
+    store_wait(st);
+    ck_assert_int_eq(storage_flush(st->storage), ERR_OK);
+    ck_assert_int_eq(store_look(st, 0, 1), ERR_OK);
+    fake_disk_flip(st->disk, "ledgers/0000000000000001.log", 64 + 8 + 20);
+    ck_assert_int_eq(store_look(st, 0, 1), ERR_CHECKSUM);
+    struct disk *d = fake_disk_of(st->disk);
+    store_stop(st);
     ck_assert_int_eq(d->ops->remove(d, "ledgers/0000000000000001.log"), ERR_OK);
-    ck_assert_int_eq(start(), ERR_OK);
-    ck_assert_int_eq(look(0, 1), ERR_NOT_FOUND);
-    ck_assert_int_eq(look(0, 2), ERR_NO_ENTRY);
-    crash();
-    end();
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    ck_assert_int_eq(store_look(st, 0, 1), ERR_NOT_FOUND);
+    ck_assert_int_eq(store_look(st, 0, 2), ERR_NO_ENTRY);
+    store_crash(st);
+    store_drop(&st);
 }
 END_TEST
 
 START_TEST(a_mark_that_cannot_be_read_stops_the_start)
 {
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
-    crash();
-    fake_disk_flip(disk, "ledgers/mark", 10);
-    ck_assert_int_eq(start(), ERR_CHECKSUM);
-    end();
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    store_crash(st);
+    fake_disk_flip(st->disk, "ledgers/mark", 10);
+    ck_assert_int_eq(store_start(st), ERR_CHECKSUM);
+    store_drop(&st);
 }
 END_TEST
 
 /* Its files are RocksDB's, which starts without some of them as if nothing had been there. */
 static void index_loses(const char *files)
 {
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
-    ck_assert_int_eq(add(0, 1), ERR_OK);
-    wait_all();
-    ck_assert_int_eq(storage_flush(storage), ERR_OK);
-    crash();
-    char *command = mem_format("rm -r '%s'%s", index_dir, files);
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    ck_assert_int_eq(store_add(st, 0, 1), ERR_OK);
+    store_wait(st);
+    ck_assert_int_eq(storage_flush(st->storage), ERR_OK);
+    store_crash(st);
+    char *command = mem_format("rm -r '%s'%s", st->index_dirs[0], files);
     ck_assert_int_eq(system(command), 0);
     mem_free(command);
     capture_start(&captured);
-    const enum err err = start();
+    const enum err err = store_start(st);
     const char *said = capture_end(&captured);
     ck_assert_int_eq(err, ERR_CHECKSUM);
     ck_assert_ptr_nonnull(strstr(said, "entry_index.lost"));
-    end();
+    store_drop(&st);
 }
 
 START_TEST(an_index_that_is_gone_stops_the_start)
@@ -407,23 +206,23 @@ END_TEST
 
 START_TEST(a_failed_flush_leaves_no_files)
 {
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
     int64_t e = 0;
-    while (add(0, e) == ERR_OK)
+    while (store_add(st, 0, e) == ERR_OK)
         e++;
-    wait_all();
+    store_wait(st);
     for (unsigned i = 0; i < 5; i++) {
-        fake_disk_fail(disk, FAKE_WRITE, 0, 1);
-        ck_assert_int_eq(storage_flush(storage), ERR_IO);
+        fake_disk_fail(st->disk, FAKE_WRITE, 0, 1);
+        ck_assert_int_eq(storage_flush(st->storage), ERR_IO);
     }
-    ck_assert_int_eq(storage_flush(storage), ERR_OK);
+    ck_assert_int_eq(storage_flush(st->storage), ERR_OK);
     struct disk_file *f;
-    struct disk *d = fake_disk_of(disk);
+    struct disk *d = fake_disk_of(st->disk);
     ck_assert_int_eq(d->ops->open(d, "ledgers/0000000000000003.log", DISK_READ, &f), ERR_NOT_FOUND);
-    check();
-    crash();
-    end();
+    store_check(st, false);
+    store_crash(st);
+    store_drop(&st);
 }
 END_TEST
 
@@ -448,10 +247,10 @@ static void was_read(struct read_job *job)
 
 static unsigned read_one(struct reads *reads, int64_t entry, enum err expected)
 {
-    struct read_of r = {.job = {.device = &storage->devices[0],
+    struct read_of r = {.job = {.device = &st->storage->devices[0],
                                 .ledger = 0,
                                 .entry = entry,
-                                .home = loops.at[0],
+                                .home = st->loops.at[0],
                                 .done = was_read},
                         .reads = reads};
     reads_submit(reads, &r.job);
@@ -464,37 +263,37 @@ static unsigned read_one(struct reads *reads, int64_t entry, enum err expected)
 START_TEST(a_read_brings_in_what_lies_behind)
 {
     struct reads *reads;
-    begin();
-    ck_assert_int_eq(start(), ERR_OK);
+    st = store_new(1, 1);
+    ck_assert_int_eq(store_start(st), ERR_OK);
     for (int64_t e = 0; e < 100; e += 2)
-        ck_assert_int_eq(add(0, e), ERR_OK);
-    wait_all();
-    ck_assert_int_eq(storage_flush(storage), ERR_OK);
-    ck_assert_int_eq(reads_open(&reads, &loops, 2, 64 << 10), ERR_OK);
+        ck_assert_int_eq(store_add(st, 0, e), ERR_OK);
+    store_wait(st);
+    ck_assert_int_eq(storage_flush(st->storage), ERR_OK);
+    ck_assert_int_eq(reads_open(&reads, &st->loops, 2, 64 << 10), ERR_OK);
     ck_assert_uint_eq(read_one(reads, 0, ERR_OK), 50);
     ck_assert_uint_eq(read_one(reads, 90, ERR_OK), 5);
     ck_assert_uint_eq(read_one(reads, 1, ERR_NO_ENTRY), 0);
     ck_assert_uint_eq(read_one(reads, 5000, ERR_NO_ENTRY), 0);
     for (int64_t e = 0; e < 200; e++) /* windows are given back, or this would stop at 64 */
         read_one(reads, e % 50 * 2, ERR_OK);
-    fake_disk_flip(disk, "ledgers/0000000000000001.log", 64 + 8 + 20);
+    fake_disk_flip(st->disk, "ledgers/0000000000000001.log", 64 + 8 + 20);
     read_one(reads, 0, ERR_CHECKSUM);
     reads_close(&reads);
-    crash();
-    end();
+    store_crash(st);
+    store_drop(&st);
 }
 END_TEST
 
 START_TEST(a_checkpoint_longer_than_its_interval_is_logged)
 {
-    begin();
-    flush_interval_ms = 5;
-    ck_assert_int_eq(start(), ERR_OK);
-    ck_assert_int_eq(add(0, 1), ERR_OK);
-    wait_all();
+    st = store_new(1, 1);
+    st->flush_interval_ms = 5;
+    ck_assert_int_eq(store_start(st), ERR_OK);
+    ck_assert_int_eq(store_add(st, 0, 1), ERR_OK);
+    store_wait(st);
     capture_start(&captured);
-    fake_disk_slow(disk, 20000);
-    ck_assert_int_eq(storage_flush(storage), ERR_OK);
+    fake_disk_slow(st->disk, 20000);
+    ck_assert_int_eq(storage_flush(st->storage), ERR_OK);
     const char *line = strstr(capture_end(&captured), "checkpoint.slow");
     ck_assert_ptr_nonnull(line);
     unsigned log_ms = 0;
@@ -502,9 +301,9 @@ START_TEST(a_checkpoint_longer_than_its_interval_is_logged)
     ck_assert_uint_ge(log_ms, 20);
     ck_assert_ptr_nonnull(strstr(line, " entries=1 ledgers=1"));
     ck_assert_ptr_null(strstr(line + 1, "checkpoint.slow"));
-    fake_disk_slow(disk, 0);
-    crash();
-    end();
+    fake_disk_slow(st->disk, 0);
+    store_crash(st);
+    store_drop(&st);
 }
 END_TEST
 
