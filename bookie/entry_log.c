@@ -36,15 +36,6 @@ struct entry_log {
     uint64_t reads;
 };
 
-bool entry_log_name(const char *name, uint64_t *log)
-{
-    char *end;
-    if (strlen(name) != 20 || strcmp(name + 16, ".log") != 0)
-        return false;
-    *log = strtoull(name, &end, 16);
-    return end == name + 16;
-}
-
 static void note_log(void *ctx, const char *name)
 {
     struct entry_log *l = ctx;
@@ -235,55 +226,18 @@ enum err entry_log_check(struct view record, uint32_t length, int64_t ledger, in
 
 /* ---- what there is, and taking it back ------------------------------------------------------ */
 
-struct closed {
-    struct entry_log *l;
-    struct log_ids *out;
-};
-
-static void note_closed(void *ctx, const char *name)
-{
-    struct closed *c = ctx;
-    struct log_ids *ids = c->out;
-    uint64_t log;
-    if (!entry_log_name(name, &log))
-        return;
-    if (ids->n == ids->room) {
-        ids->room = ids->room ? ids->room * 2 : 64;
-        ids->at = mem_resize(ids->at, ids->room * sizeof ids->at[0]);
-    }
-    ids->at[ids->n++] = log;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* What a writer has begun after `last` was read is not in question. */
 enum err entry_log_closed(struct entry_log *l, struct log_ids *out)
 {
-    struct closed c = {.l = l, .out = out};
     const uint64_t last = atomic_load(&l->last);
     size_t kept = 0;
-    *out = (struct log_ids){0};
-    const enum err err = l->disk->ops->list(l->disk, l->dir, note_closed, &c);
+    TRY(log_ids_list(l->disk, l->dir, out));
     for (size_t i = 0; i < out->n; i++)
         if (out->at[i] <= last && !log_writer_is_at(&l->flush, out->at[i]) &&
             !log_writer_is_at(&l->compactor, out->at[i]))
             out->at[kept++] = out->at[i];
     out->n = kept;
-    if (kept > 0)
-        qsort(out->at, kept, sizeof out->at[0], by_id);
-    if (err)
-        log_ids_end(out);
-    return err;
-}
-
-void log_ids_end(struct log_ids *ids)
-{
-    mem_free(ids->at);
-    *ids = (struct log_ids){0};
+    return ERR_OK;
 }
 
 static enum err open_log(struct entry_log *l, uint64_t log, unsigned how, struct disk_file **out)

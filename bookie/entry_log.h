@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "bookie/index_block.h"
+#include "bookie/log_ids.h"
 #include "bookie/log_usage.h"
 #include "common/buf.h"
 #include "common/disk.h"
@@ -53,17 +54,11 @@ MUST_CHECK enum err entry_log_check(struct view record, uint32_t length, int64_t
 void entry_log_header(uint8_t into[ENTRY_LOG_HEADER], uint64_t log);
 /* ERR_CHECKSUM: no header of this log; ERR_UNSUPPORTED_VERSION: written by a newer build. */
 MUST_CHECK enum err entry_log_header_read(struct view head, uint64_t log);
-bool entry_log_name(const char *name, uint64_t *log); /* is a file of that name a log? */
 
 /* ---- what is in the directory, and taking it back ---- */
 
-struct log_ids {
-    uint64_t *at; /* ascending; owned */
-    size_t n, room;
-};
 /* Logs that are no longer written, all of whose records that count the index names.  Gives. */
 MUST_CHECK enum err entry_log_closed(struct entry_log *l, struct log_ids *out);
-void log_ids_end(struct log_ids *ids);
 MUST_CHECK enum err entry_log_size(struct entry_log *l, uint64_t log, uint64_t *bytes);
 MUST_CHECK enum err entry_log_usage(struct entry_log *l, uint64_t log,
                                     struct log_usage *out); /* gives; ERR_NOT_FOUND: no seal */

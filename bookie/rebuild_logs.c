@@ -178,30 +178,6 @@ static enum err look_through(struct rebuild *r, unsigned dir, uint64_t log)
 
 /* ---- all of a directory ---------------------------------------------------------------------- */
 
-struct logs {
-    uint64_t *ids;
-    size_t n, room;
-};
-
-static void note_log(void *ctx, const char *name)
-{
-    struct logs *all = ctx;
-    uint64_t log;
-    if (!entry_log_name(name, &log))
-        return;
-    if (all->n == all->room) {
-        all->room = all->room ? all->room * 2 : 64;
-        all->ids = mem_resize(all->ids, all->room * sizeof all->ids[0]);
-    }
-    all->ids[all->n++] = log;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void tell(struct rebuild *r, unsigned dir, size_t done, size_t of)
 {
     const uint64_t now = loop_clock();
@@ -226,14 +202,11 @@ static enum err put_doubts(struct rebuild *r, unsigned dir)
     return entry_index_commit(r->index[dir]);
 }
 
-static enum err look_through_all(struct rebuild *r, unsigned dir, struct logs *all)
+static enum err look_through_all(struct rebuild *r, unsigned dir, struct log_ids *all)
 {
-    struct disk *disk = r->conf->disk;
-    TRY(disk->ops->list(disk, r->conf->dirs[dir].dir, note_log, all));
-    if (all->n > 1)
-        qsort(all->ids, all->n, sizeof all->ids[0], by_number);
+    TRY(log_ids_list(r->conf->disk, r->conf->dirs[dir].dir, all));
     for (size_t i = 0; i < all->n; i++) {
-        TRY(look_through(r, dir, all->ids[i]));
+        TRY(look_through(r, dir, all->at[i]));
         tell(r, dir, i + 1, all->n);
     }
     TRY(put_places(r, dir));
@@ -242,12 +215,12 @@ static enum err look_through_all(struct rebuild *r, unsigned dir, struct logs *a
 
 enum err rebuild_from_logs(struct rebuild *r, unsigned dir)
 {
-    struct logs all = {0};
+    struct log_ids all = {0};
     r->places = mem_alloc(BATCH * sizeof r->places[0]);
     r->n_places = 0;
     r->told_at = loop_clock();
     const enum err err = look_through_all(r, dir, &all);
-    mem_free(all.ids);
+    log_ids_end(&all);
     mem_free(r->places);
     return err;
 }

@@ -17,8 +17,24 @@
 enum { COOKIE_MAX = 65536 };
 
 static const struct offline_verb verbs[] = {
-    {"rebuild-index", offline_rebuild_index, true, "[--no-metadata] [--force]",
+    {"rebuild-index", offline_rebuild_index, NEEDS_QUIET, "[--no-metadata] [--force]",
      "makes a lost index again from entry logs, journal and metadata"},
+    {"list-ledgers", offline_list_ledgers, NEEDS_QUIET, "", "what is known of each ledger here"},
+    {"list-entries", offline_list_entries, NEEDS_QUIET, "LEDGER",
+     "its entries, and where they lie"},
+    {"list-logs", offline_list_logs, NEEDS_DIRS, "", "entry logs: size, bytes that were in use"},
+    {"lastmark", offline_lastmark, NEEDS_DIRS, "", "where replay of each journal begins"},
+    {"dump-entry", offline_dump_entry, NEEDS_QUIET, "LEDGER ENTRY", "an entry's header and bytes"},
+    {"dump-log", offline_dump_log, NEEDS_DIRS, "LOG",
+     "every record of an entry log, and every damage"},
+    {"dump-journal", offline_dump_journal, NEEDS_DIRS, "[FILE]", "every record of a journal file"},
+    {"verify-journal", offline_verify_journal, NEEDS_QUIET, "", "would the next start take it?"},
+    {"verify-logs", offline_verify_logs, NEEDS_QUIET, "",
+     "every checksum of every entry log, every place that the index names"},
+    {"cookie", offline_cookie, NEEDS_NOTHING, "show [ID] | create ID FILE | delete ID [--force]",
+     "whose the directories are; the cluster's cookie of a bookie, shown, put back, taken away"},
+    {"simpletest", offline_simpletest, NEEDS_NOTHING, "[ENSEMBLE [WRITE [ACK [ENTRIES]]]]",
+     "makes a ledger over the bookies that live, writes, reads and deletes it"},
 };
 
 int offline_fail(const struct offline *o, const char *what, enum err err)
@@ -59,7 +75,7 @@ static bool is_dir(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int find_dirs(struct offline *o)
+int offline_name_dirs(struct offline *o)
 {
     struct directories *d = &o->dirs;
     if (directories_name(d, &o->conf))
@@ -156,10 +172,10 @@ const struct offline_verb *offline_find(const char *name)
 
 void offline_help(void)
 {
-    puts("Offline, on the directories of a bookie; * : it must not run\n\n"
+    puts("On the directories of a bookie; * : it must not run\n\n"
          "usage: lgm bookie VERB --conf FILE [--set KEY=VALUE]... [--json]\n");
     for (unsigned i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        printf("%c %s %s\n      %s\n", verbs[i].needs_quiet ? '*' : ' ', verbs[i].name,
+        printf("%c %s %s\n      %s\n", verbs[i].needs == NEEDS_QUIET ? '*' : ' ', verbs[i].name,
                verbs[i].arguments, verbs[i].what);
     puts("\n  --conf FILE            the bookie's configuration (bookkeeper.conf)\n"
          "  --set KEY=VALUE        one setting of it, as journalDirectories=DIR\n"
@@ -209,8 +225,9 @@ static int prepare(struct offline *o, const struct offline_verb *v)
     int code = EXIT_DONE;
     if (load_conf(o)) /* the log says which line */
         return EXIT_FAILED;
-    code = find_dirs(o);
-    if (code == EXIT_DONE && v->needs_quiet)
+    if (v->needs != NEEDS_NOTHING)
+        code = offline_name_dirs(o);
+    if (code == EXIT_DONE && v->needs == NEEDS_QUIET)
         code = lock_all(o);
     return code;
 }

@@ -39,8 +39,12 @@ struct offline {
 struct offline_verb {
     const char *name;
     int (*run)(struct offline *o); /* gives the exit code */
-    bool needs_quiet;              /* the locks */
-    const char *arguments, *what;  /* for --help */
+    enum {
+        NEEDS_NOTHING, /* the directories need not be there */
+        NEEDS_DIRS,
+        NEEDS_QUIET /* and the locks */
+    } needs;
+    const char *arguments, *what; /* for --help */
 };
 
 /* NULL: it is none of these. */
@@ -50,11 +54,22 @@ void offline_help(void); /* their part of `lgm bookie --help` */
 
 /* For the verbs.  Each says on standard error why not, and gives the exit code. */
 int offline_fail(const struct offline *o, const char *what, enum err err);
-int offline_identity(struct offline *o); /* bookie_id, instance_id */
+int offline_name_dirs(struct offline *o); /* for a verb that needs nothing at first */
+int offline_identity(struct offline *o);  /* bookie_id, instance_id */
 /* meta: the store of the bookie's cluster; it stays NULL with --no-metadata. */
 int offline_metadata(struct offline *o);
 
 /* The verbs, a file each family. */
 int offline_rebuild_index(struct offline *o);
+int offline_list_ledgers(struct offline *o), offline_list_entries(struct offline *o);
+int offline_list_logs(struct offline *o), offline_lastmark(struct offline *o);
+int offline_dump_entry(struct offline *o), offline_dump_log(struct offline *o);
+int offline_dump_journal(struct offline *o);
+int offline_verify_journal(struct offline *o), offline_verify_logs(struct offline *o);
+int offline_cookie(struct offline *o), offline_simpletest(struct offline *o);
+/* The index that has the ledger's row, and the number of its directory; else the exit code. */
+struct entry_index;
+int offline_find_ledger(const struct offline *o, int64_t ledger, struct entry_index **out,
+                        unsigned *dir);
 
 #endif

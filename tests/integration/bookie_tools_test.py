@@ -5,7 +5,6 @@ import argparse
 import glob
 import json
 import os
-import re
 import shutil
 import struct
 import subprocess
@@ -15,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import lgm  # noqa: E402
 import lgm_cluster as cluster  # noqa: E402
-from lgm_ledgers import OPEN, Reader, ledgers  # noqa: E402
+from lgm_ledgers import OPEN, Reader, ledgers, registered  # noqa: E402
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--build", default="build")
@@ -60,7 +59,7 @@ def all_entries(c, bookie):
     """{ledger: {entry: what the bookie answers}}"""
     reader = Reader(bookie)
     try:
-        return {l.id: reader.read(l.id, range(0, 320)) for l in ledgers(c)}
+        return {l.id: reader.read(l.id, range(0, 600)) for l in ledgers(c)}
     finally:
         reader.close()
 
@@ -174,7 +173,187 @@ def rebuilt_by_hand(folder):
         c.__exit__(None, None, None)
 
 
-CASES = [heals_itself, rebuilt_by_hand]
+# ---- looking ------------------------------------------------------------------------------------------
+
+
+def told(bookie, verb, *words, check=0):
+    """What it says, as objects."""
+    return [json.loads(line) for line in tool(bookie, verb, *words, "--json", check=check).stdout.splitlines()]
+
+
+def flip(path, at):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        byte = f.read(1)[0]
+        f.seek(at)
+        f.write(bytes([byte ^ 1]))
+
+
+def settled(bookie):
+    """A clean stop: all is in the entry logs."""
+    bookie.stop()
+
+
+def tells_what_is_there(folder):
+    c, _ = written(folder, count=1000)
+    try:
+        bookie = c.bookies[0]
+        before = all_entries(c, bookie)
+        assert "stop it first" in tool(bookie, "list-ledgers", check=1).stderr
+        assert told(bookie, "lastmark")[0]["stored"]  # it may run
+        assert any(log["bytes"] > 64 for log in told(bookie, "list-logs"))
+        settled(bookie)
+        rows = {row["id"]: row for row in told(bookie, "list-ledgers")}
+        for ledger, entries in before.items():
+            here = [e for e, copy in entries.items() if copy is not None]
+            assert rows[ledger]["entries"] == len(here), (ledger, rows[ledger])
+            assert rows[ledger]["last"] == max(here, default=-1), (ledger, rows[ledger])
+            assert rows[ledger]["masterKey"] == EMPTY_KEY.hex()
+        ledger = max(before, key=lambda i: rows[i]["entries"])
+        places = told(bookie, "list-entries", str(ledger))
+        assert [p["entry"] for p in places] == sorted(
+            e for e, copy in before[ledger].items() if copy is not None)
+        place, entry = told(bookie, "dump-entry", str(ledger), "0")
+        assert place["offset"] == places[0]["offset"] and entry["entry"] == 0
+        assert bytes.fromhex(entry["content"])[36:] == before[ledger][0][1]
+        text = tool(bookie, "dump-entry", str(ledger), "0").stdout
+        assert f"entry ledger={ledger} entry=0 lac=-1" in text, text
+        tool(bookie, "dump-entry", str(ledger), "99999", check=1)
+        tool(bookie, "dump-entry", "no", "0", check=2)
+        records = [r for r in told(bookie, "dump-log", str(place["log"])) if r["what"] == "record"]
+        assert {"offset": place["offset"], "ledger": ledger, "entry": 0}.items() <= next(
+            r for r in records if r["offset"] == place["offset"]).items()
+        assert any(r["what"] == "add" for r in told(bookie, "dump-journal"))
+        bookie.start()
+    finally:
+        c.__exit__(None, None, None)
+
+
+def verifies(folder):
+    c, _ = written(folder, bookies=1, count=1000)
+    try:
+        bookie = c.bookies[0]
+        settled(bookie)
+        logs, = told(bookie, "verify-logs")
+        assert logs["damages"] == 0 and logs["unreadable"] == 0 and logs["entries"] > 900, logs
+        journal, = told(bookie, "verify-journal")
+        assert journal["state"] == "whole", journal
+        ledger = next(r["id"] for r in told(bookie, "list-ledgers") if r["entries"] > 5)
+        place = told(bookie, "list-entries", str(ledger))[3]
+        log = current(bookie, f"{place['log']:016x}.log")
+        flip(log, place["offset"] + 50)
+        wrong = told(bookie, "verify-logs", check=1)
+        assert {"what": "damage", "path": log, "offset": place["offset"]}.items() <= wrong[0].items(), wrong
+        assert {"what": "unreadable", "ledger": ledger, "entry": place["entry"]}.items() <= wrong[1].items(), wrong
+        assert wrong[2]["damages"] == wrong[2]["unreadable"] == 1, wrong
+        assert any(r["what"] == "damage" for r in told(bookie, "dump-log", str(place["log"]), check=1))
+        flip(log, place["offset"] + 50)
+        os.rename(log, log + ".aside")
+        wrong = told(bookie, "verify-logs", check=1)
+        assert wrong[-1]["unreadable"] > 100 and wrong[-1]["damages"] == 0, wrong[-1]
+        os.rename(log + ".aside", log)
+        tool(bookie, "verify-logs")
+    finally:
+        c.__exit__(None, None, None)
+
+
+def a_damaged_journal_is_found(folder):
+    c, _ = written(folder, bookies=1, count=300, flushInterval=3600000)
+    try:
+        bookie = c.bookies[0]
+        bookie.kill()
+        adds = [r for r in told(bookie, "dump-journal") if r["what"] == "add"]
+        first, middle = adds[0], adds[len(adds) // 2]
+        assert middle["group"] > first["group"]
+        path = os.path.join(bookie.conf["journalDirectories"], "current", f"{first['file']:016x}.jnl")
+        flip(path, first["offset"] + 60)
+        done = tool(bookie, "verify-journal", check=1)
+        assert "journal.corrupted" in done.stderr and path in done.stderr, done
+        bookie.refuses_to_start("journal.corrupted")
+        flip(path, first["offset"] + 60)
+        tool(bookie, "verify-journal")
+        bookie.start()
+    finally:
+        c.__exit__(None, None, None)
+
+
+# ---- mending ------------------------------------------------------------------------------------------
+
+
+def what_is_damaged_comes_back(folder):
+    """A damaged record and a lost index: until the others have given it back, it is not known."""
+    c, log = written(folder)
+    try:
+        bookie = c.bookies[0]
+        before = all_entries(c, bookie)
+        settled(bookie)
+        ledger = next(r["id"] for r in told(bookie, "list-ledgers") if r["entries"] > 5)
+        place = told(bookie, "list-entries", str(ledger))[2]
+        path = current(bookie, f"{place['log']:016x}.log")
+        flip(path, place["offset"] + 50)
+        lose_index(bookie, "all")
+        done = tool(bookie, "rebuild-index", check=1)
+        assert f"path={path} offset={place['offset']} " in done.stderr and "limbo" in done.stdout, done
+        bookie.start()
+        bookie.wait_for_event("integrity.restored", 60)
+        after = all_entries(c, bookie)
+        assert after[ledger][place["entry"]] == before[ledger][place["entry"]]
+        same_entries(before, after)
+        consume(c, log)
+    finally:
+        c.__exit__(None, None, None)
+
+
+def cookies(folder):
+    c, _ = written(folder, bookies=1, count=100)
+    try:
+        bookie, name = c.bookies[0], "bookie-0"
+        here = told(bookie, "cookie", "show")
+        assert len(here) == 2 and all(k["bookieId"] == name for k in here), here
+        there, = told(bookie, "cookie", "show", name)
+        assert there["incarnation"] == here[0]["incarnation"] and there["instanceId"], there
+        assert "is registered" in tool(bookie, "cookie", "delete", name, "--force", check=1).stderr
+        bookie.stop()
+        tool(bookie, "cookie", "delete", name, "--force")
+        bookie.refuses_to_start("bookie.cookie_refused")
+        file = os.path.join(bookie.conf["journalDirectories"], "current", "VERSION")
+        tool(bookie, "cookie", "create", "another", file, check=1)
+        tool(bookie, "cookie", "create", name, file)
+        tool(bookie, "cookie", "create", name, file, check=1)
+        bookie.start()
+        tool(bookie, "cookie", "nonsense", check=2)
+    finally:
+        c.__exit__(None, None, None)
+
+
+def simpletest(folder):
+    c, _ = written(folder, count=100)
+    try:
+        names = [l.id for l in ledgers(c)]
+        steps = told(c.bookies[0], "simpletest", "3", "3", "2", "500")
+        assert [s["name"] for s in steps] == ["find bookies", "create", "write", "close", "read", "delete"], steps
+        assert all(s["result"] == "ok" for s in steps), steps
+        assert [l.id for l in ledgers(c)] == names, "it leaves nothing"
+        c.bookies[1].kill()
+        c.bookies[2].kill()
+        lgm.wait_until(lambda: len(registered(c) - {"readonly"}) == 1, 30, "they are gone")
+        assert told(c.bookies[0], "simpletest", "3", check=1)[-1]["result"] != "ok"
+        tool(c.bookies[0], "simpletest", "1", "2", check=2)
+    finally:
+        c.__exit__(None, None, None)
+
+
+def help_tells_all(folder):
+    done = subprocess.run([os.path.join(BUILD, "lgm"), "bookie", "--help"], capture_output=True, text=True)
+    for verb in ("rebuild-index", "list-ledgers", "verify-logs", "cookie", "simpletest", "decommission"):
+        assert verb in done.stdout, verb
+    bookie = cluster.Bookie(BUILD, folder, "b1", "rocksdb:" + os.path.join(folder, "m"))
+    assert "no directory of a bookie" in tool(bookie, "list-logs", check=1).stderr
+    assert not os.path.exists(bookie.conf["ledgerDirectories"])
+
+
+CASES = [heals_itself, rebuilt_by_hand, tells_what_is_there, verifies, a_damaged_journal_is_found,
+         what_is_damaged_comes_back, cookies, simpletest, help_tells_all]
 
 if __name__ == "__main__":
     cases = lgm.Cases()
