@@ -598,6 +598,17 @@ void conn_send(struct conn *c, struct slice s)
     sent(c);
 }
 
+void conn_send_behind(struct conn *c, struct view front, const struct chain *rest)
+{
+    assert(loop_is_mine(c->loop));
+    if (c->state == GONE)
+        return;
+    outbox_copy_in(queue_of(c), front);
+    for (unsigned i = 0; i < rest->n; i++)
+        outbox_share(queue_of(c), &rest->at[i]);
+    sent(c);
+}
+
 void conn_send_chain(struct conn *c, struct chain *ch)
 {
     assert(loop_is_mine(c->loop));

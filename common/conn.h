@@ -60,6 +60,8 @@ struct conn *conn_dial(struct loop *l, const char *host, uint16_t port,
 MUST_CHECK enum err conn_upgrade(struct conn *c, struct tls *tls); /* borrows tls, as conf.tls */
 void conn_send(struct conn *c, struct slice s);         /* takes; whole frames, or parts in order */
 void conn_send_chain(struct conn *c, struct chain *ch); /* takes what is in it */
+/* The same with a front that is copied before what is shared. */
+void conn_send_behind(struct conn *c, struct view front, const struct chain *rest);
 size_t conn_waiting(const struct conn *c);              /* bytes not yet with the kernel */
 void conn_pause(struct conn *c); /* no more frames until conn_resume(); counted, pairs nest */
 void conn_resume(struct conn *c);

@@ -3,13 +3,18 @@
 #include <assert.h>
 #include <string.h>
 
-enum { PART_FIRST = 64 << 10, GROWTH = 4 };
+enum { PART_FIRST = (256 << 10) - CUTTER_FRONT, GROWTH = 4 };
+
+static uint8_t *part_bytes(const struct cutter *c)
+{
+    return slab_bytes(c->part) + CUTTER_FRONT;
+}
 
 struct iovec cutter_room(const struct cutter *c)
 {
     if (!c->part || c->rest.len > 0)
         return (struct iovec){0};
-    return (struct iovec){.iov_base = slab_bytes(c->part) + c->part_len,
+    return (struct iovec){.iov_base = part_bytes(c) + c->part_len,
                           .iov_len = c->part_room - c->part_len};
 }
 
@@ -58,8 +63,8 @@ static enum err out_of_bytes(struct cutter *c)
 static void grow(struct cutter *c)
 {
     const size_t room = c->part_want / GROWTH > c->part_room ? c->part_room * GROWTH : c->part_want;
-    struct slab *larger = slab_new(room);
-    memcpy(slab_bytes(larger), slab_bytes(c->part), c->part_len);
+    struct slab *larger = slab_new(CUTTER_FRONT + room);
+    memcpy(slab_bytes(larger) + CUTTER_FRONT, part_bytes(c), c->part_len);
     slab_drop(&c->part);
     c->part = larger;
     c->part_room = room;
@@ -68,14 +73,16 @@ static void grow(struct cutter *c)
 static enum err next_of_part(struct cutter *c, struct slice *frame)
 {
     for (;;) {
-        c->part_len += move(c, slab_bytes(c->part) + c->part_len, c->part_room - c->part_len);
+        c->part_len += move(c, part_bytes(c) + c->part_len, c->part_room - c->part_len);
         if (c->part_len < c->part_room)
             return out_of_bytes(c);
         if (c->part_room == c->part_want)
             break;
         grow(c);
     }
-    *frame = slice_take(&c->part, c->part_want);
+    *frame = slice_take(&c->part, CUTTER_FRONT + c->part_want);
+    frame->base += CUTTER_FRONT;
+    frame->len -= CUTTER_FRONT;
     return ERR_OK;
 }
 
@@ -83,6 +90,7 @@ enum err cutter_next(struct cutter *c, struct slice *frame)
 {
     if (c->part)
         return next_of_part(c, frame);
+    const bool is_whole = c->head_len == 0; /* its length stands before it */
     c->head_len += move(c, c->head + c->head_len, sizeof c->head - c->head_len);
     if (c->head_len < sizeof c->head)
         return out_of_bytes(c);
@@ -90,7 +98,7 @@ enum err cutter_next(struct cutter *c, struct slice *frame)
     if (len > c->frame_max)
         return ERR_TOO_BIG;
     c->head_len = 0;
-    if (len <= c->rest.len) {
+    if (is_whole && len <= c->rest.len) {
         *frame = slice_part(c->rest, 0, len);
         if (len > 0)
             c->rest.base += len;
@@ -98,7 +106,7 @@ enum err cutter_next(struct cutter *c, struct slice *frame)
         return ERR_OK;
     }
     c->part_room = len < PART_FIRST ? len : PART_FIRST;
-    c->part = slab_new(c->part_room);
+    c->part = slab_new(CUTTER_FRONT + c->part_room);
     c->part_want = len;
     c->part_len = 0;
     return next_of_part(c, frame);

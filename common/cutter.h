@@ -5,10 +5,11 @@
  *
  * A frame that lies whole in what was read is a slice of it.  One that does not gets a
  * slab of its own; what is there of it is moved and the rest is read in place.  That slab begins
- * with 64 KiB and grows fourfold as bytes come: who only says that much will come gets nothing for
- * it.
+ * with 256 KiB, more than the batches of most, and grows fourfold as bytes come: who only says
+ * that much will come gets little for it.
  *
- * Memory:  holds the slices that it has not cut yet.
+ * Memory:  holds the slices that it has not cut yet.  The CUTTER_FRONT bytes before a frame, its
+ *          length, are nobody else's: who has the frame may write there.
  * Limits:  frame_max; ERR_TOO_BIG is for good.
  */
 #ifndef COMMON_CUTTER_H
@@ -21,9 +22,11 @@
 #include "common/buf.h"
 #include "common/err.h"
 
+enum { CUTTER_FRONT = 4 };
+
 struct cutter {
     size_t frame_max;
-    uint8_t head[4]; /* a length that has come in part */
+    uint8_t head[CUTTER_FRONT]; /* a length that has come in part */
     size_t head_len;
     struct slab *part; /* a frame that has come in part */
     size_t part_len, part_room, part_want;

@@ -68,6 +68,25 @@ void outbox_put(struct outbox *o, struct slice s)
     slice_drop(&s);
 }
 
+void outbox_copy_in(struct outbox *o, struct view v)
+{
+    o->bytes += v.len;
+    if (v.len > SMALL)
+        push(o, slice_copy(v.base, v.len));
+    else if (v.len > 0)
+        gather(o, v);
+}
+
+void outbox_share(struct outbox *o, const struct slice *s)
+{
+    if (s->len <= SMALL || !s->slab) {
+        outbox_copy_in(o, slice_view(*s));
+        return;
+    }
+    o->bytes += s->len;
+    push(o, slice_share(*s));
+}
+
 int outbox_iov(const struct outbox *o, struct iovec *iov, int max)
 {
     int n = 0;

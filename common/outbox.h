@@ -21,6 +21,8 @@ struct outbox {
 };
 
 void outbox_put(struct outbox *o, struct slice s);                  /* takes; empty ones vanish */
+void outbox_copy_in(struct outbox *o, struct view v);               /* copies */
+void outbox_share(struct outbox *o, const struct slice *s);         /* shares, or copies */
 int outbox_iov(const struct outbox *o, struct iovec *iov, int max); /* borrows: the first ones */
 size_t outbox_copy(const struct outbox *o, void *into, size_t max);
 void outbox_sent(struct outbox *o, size_t n); /* drops the first n bytes */

@@ -54,13 +54,14 @@ struct bookie_link {
 
 /* ---- the table ---- */
 
+/* Entries that follow each other lie side by side: they are asked and answered in a row. */
 static struct list_node *bucket(const struct bookie_link *b, uint8_t op, int64_t ledger, entry_id e)
 {
-    uint64_t h = (uint64_t)ledger * 0x9e3779b97f4a7c15u + (uint64_t)e * 8 + op;
+    uint64_t h = (uint64_t)ledger * 0x9e3779b97f4a7c15u + op;
 
     h ^= h >> 29;
     h *= 0xbf58476d1ce4e5b9u;
-    return &b->table[(h >> 32) & (b->buckets - 1)];
+    return &b->table[((h >> 32) + (uint64_t)e) & (b->buckets - 1)];
 }
 
 static void table_make(struct bookie_link *b, unsigned buckets)
@@ -387,61 +388,61 @@ static bool has_no_room(const struct bookie_link *b, const struct link_request *
            b->add_bytes + q->size > b->conf.add_bytes_max;
 }
 
-static void send_frame(struct bookie_link *b, struct chain *frame)
+static void send_frame(struct bookie_link *b, struct view front, const struct chain *rest)
 {
     if (b->state == LINK_READY) {
-        conn_send_chain(b->conn, frame);
+        conn_send_behind(b->conn, front, rest);
         return;
     }
     struct parcel *p = mem_new(struct parcel);
-    b->parcel_bytes += chain_len(frame);
-    p->frame = *frame;
-    *frame = (struct chain){0};
+    chain_push(&p->frame, slice_copy(front.base, front.len));
+    for (unsigned i = 0; i < rest->n; i++)
+        chain_push(&p->frame, slice_share(rest->at[i]));
+    b->parcel_bytes += chain_len(&p->frame);
     list_push_back(&b->parcels, &p->node);
 }
 
-static void request(struct bookie_link *b, struct link_request *q, struct chain *frame)
+static void request(struct bookie_link *b, struct link_request *q, struct view front,
+                    const struct chain *rest)
 {
     enum err err = wake(b);
 
     if (!err && has_no_room(b, q))
         err = ERR_BUSY;
     if (err) {
-        chain_drop(frame);
         refuse_later(b, q, err);
         return;
     }
     q->due_us = loop_now(b->loop) +
                 (q->op == BOOKIE_ADD ? b->conf.add_timeout_us : b->conf.read_timeout_us);
     enter(b, q);
-    send_frame(b, frame);
+    send_frame(b, front, rest);
 }
 
 void link_add(struct bookie_link *b, struct link_request *q, int64_t ledger, entry_id e,
-              struct chain *frame)
+              struct view front, const struct chain *rest)
 {
     q->link = b;
     q->op = BOOKIE_ADD;
     q->ledger = ledger;
     q->entry = e;
-    q->size = (uint32_t)chain_len(frame) + ADD_COST;
-    request(b, q, frame);
+    q->size = (uint32_t)(front.len + chain_len(rest)) + ADD_COST;
+    request(b, q, front, rest);
 }
 
 void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, int64_t ledger,
                entry_id e, const uint8_t key[MASTER_KEY_SIZE])
 {
+    static const struct chain nothing;
     uint8_t bytes[BOOKIE_FENCE_SIZE];
-    size_t n = bookie_write_read(bytes, flags, ledger, e, key);
-    struct chain frame = {0};
+    const size_t n = bookie_write_read(bytes, flags, ledger, e, key);
 
     q->link = b;
     q->op = BOOKIE_READ;
     q->size = 0;
     q->ledger = ledger;
     q->entry = e;
-    chain_push(&frame, slice_copy(bytes, n));
-    request(b, q, &frame);
+    request(b, q, view_of(bytes, n), &nothing);
 }
 
 void link_info(struct bookie_link *b, struct link_request *q)

@@ -60,9 +60,10 @@ struct bookie_link *link_new(struct loop *l, const char *name, const struct link
 void link_set_address(struct bookie_link *b, const char *host, uint16_t port);
 void link_drop(struct bookie_link **b); /* without requests; not from a done() */
 
-/* An add: `frame` is the whole of it, from bookie_write_add() on; taken. */
+/* An add: `front` is its frame from bookie_write_add() on, up to where `rest` begins; a full chain
+ * has no room for a front.  Shares. */
 void link_add(struct bookie_link *b, struct link_request *q, int64_t ledger, entry_id e,
-              struct chain *frame);
+              struct view front, const struct chain *rest);
 void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, int64_t ledger,
                entry_id e, const uint8_t key[MASTER_KEY_SIZE]);
 /* What it has of disks, one at a time: `body` of the answer is for bookie_info_read(). */

@@ -185,20 +185,19 @@ static void write_done(struct link_request *q, enum err err, struct slice body)
 }
 
 /* The header is made anew: only length and payload are the writer's. */
-static struct slice front_of(const struct recovery *r, const struct recoverer_write *w,
-                             struct slice payload)
+enum { FRONT_MAX = BOOKIE_ADD_FRONT + ENTRY_HEADER + DIGEST_SIZE_MAX };
+
+static struct view front_of(const struct recovery *r, const struct recoverer_write *w,
+                            struct slice payload, uint8_t into[FRONT_MAX])
 {
     const struct layout *layout = &r->ledger->layout;
     struct entry_header h = {
         .ledger = r->ledger->id, .entry = w->entry, .lac = w->lac, .length = w->length};
-    uint8_t prefix[ENTRY_HEADER + DIGEST_SIZE_MAX];
     size_t n;
 
-    entry_prefix_with(&layout->digest, &h, slice_view(payload), prefix, &n);
-    struct slab *s = slab_new(BOOKIE_ADD_FRONT + n);
-    bookie_write_add(slab_bytes(s), w->flags, layout->key, n + payload.len);
-    memcpy(slab_bytes(s) + BOOKIE_ADD_FRONT, prefix, n);
-    return slice_take(&s, BOOKIE_ADD_FRONT + n);
+    entry_prefix_with(&layout->digest, &h, slice_view(payload), into + BOOKIE_ADD_FRONT, &n);
+    bookie_write_add(into, w->flags, layout->key, n + payload.len);
+    return view_of(into, BOOKIE_ADD_FRONT + n);
 }
 
 static void write_to(void *ctx, uint32_t bookie, const struct recoverer_write *w)
@@ -206,14 +205,13 @@ static void write_to(void *ctx, uint32_t bookie, const struct recoverer_write *w
     struct recovery *r = ctx;
     const struct payload *p = w->item;
     struct try *t = try_new(r);
-    struct chain frame = {0};
+    const struct chain rest = {.n = 1, .at = {p->bytes}};
+    uint8_t front[FRONT_MAX];
 
     t->bookie = bookie;
     t->q.done = write_done;
-    chain_push(&frame, front_of(r, w, p->bytes));
-    chain_push(&frame, slice_share(p->bytes));
     link_add(bookies_link(bookies_of(r), bookie, LINK_RECOVERY), &t->q, r->ledger->id, w->entry,
-             &frame);
+             front_of(r, w, p->bytes, front), &rest);
 }
 
 static bool spare(void *ctx, const uint32_t *not_these, unsigned n, uint32_t *out)

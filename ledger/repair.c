@@ -216,14 +216,13 @@ static void write_to(void *ctx, unsigned slot, entry_id e, void *item)
     struct try *t = try_new(r, slot);
     uint32_t bookie = r->copying ? r->to : r->fragment.bookie[slot];
     uint8_t front[BOOKIE_ADD_FRONT];
-    struct chain frame = {0};
+    const struct chain rest = {.n = 1, .at = {i->stored}};
 
     t->q.done = write_done;
     bookie_write_add(front, BOOKIE_RECOVERY_ADD, r->layout.key, i->stored.len);
-    chain_push(&frame, slice_copy(front, sizeof front));
-    chain_push(&frame, slice_share(i->stored));
     r->report->bytes += i->stored.len;
-    link_add(bookies_link(bookies_of(r), bookie, LINK_RECOVERY), &t->q, r->id, e, &frame);
+    link_add(bookies_link(bookies_of(r), bookie, LINK_RECOVERY), &t->q, r->id, e,
+             view_of(front, sizeof front), &rest);
 }
 
 static void differ(void *ctx, entry_id e)

@@ -235,42 +235,32 @@ static void forget_the_replaced(struct writer *w)
     }
 }
 
-/* The payload, in as many slices as leave room for the front. */
-static struct chain payload_of(const struct ledger_append *a)
+/* The payload, in as many slices as leave room for the front; drop what it gives in *own. */
+static const struct chain *payload_of(const struct ledger_append *a, struct chain *own)
 {
-    struct chain c = {0};
-    size_t len = chain_len(&a->payload), at = 0;
+    const size_t len = chain_len(&a->payload);
+    size_t at = 0;
 
     if (a->payload.n < CHAIN_MAX)
-        return chain_share(&a->payload);
+        return &a->payload;
     struct slab *s = slab_new(len);
     for (unsigned i = 0; i < a->payload.n; at += a->payload.at[i++].len)
         memcpy(slab_bytes(s) + at, a->payload.at[i].base, a->payload.at[i].len);
-    chain_push(&c, slice_take(&s, len));
-    return c;
+    chain_push(own, slice_take(&s, len));
+    return own;
 }
 
+enum { ADD_FRONT = BOOKIE_ADD_FRONT + ENTRY_PREFIX };
+
 /* Everything before the payload: the same bytes for each bookie. */
-static struct slice front_of(const struct writer *w, const struct appender_add *add, uint32_t crc,
-                             size_t len)
+static void write_front(const struct writer *w, const struct appender_add *add, uint32_t crc,
+                        size_t len, uint8_t into[ADD_FRONT])
 {
     struct entry_header h = {
         .ledger = w->ledger->id, .entry = add->entry, .lac = add->lac, .length = add->length};
-    struct slab *s = slab_new(BOOKIE_ADD_FRONT + ENTRY_PREFIX);
 
-    bookie_write_add(slab_bytes(s), 0, w->ledger->layout.key, ENTRY_PREFIX + len);
-    entry_prefix(&h, crc, len, slab_bytes(s) + BOOKIE_ADD_FRONT);
-    return slice_take(&s, BOOKIE_ADD_FRONT + ENTRY_PREFIX);
-}
-
-static struct chain frame_of(struct slice front, const struct chain *payload)
-{
-    struct chain c = {0};
-
-    chain_push(&c, slice_share(front));
-    for (unsigned i = 0; i < payload->n; i++)
-        chain_push(&c, slice_share(payload->at[i]));
-    return c;
+    bookie_write_add(into, 0, w->ledger->layout.key, ENTRY_PREFIX + len);
+    entry_prefix(&h, crc, len, into + BOOKIE_ADD_FRONT);
 }
 
 /* ---- effects ---- */
@@ -279,26 +269,26 @@ static void send_copies(void *ctx, uint32_t slots, const struct appender_add *ad
 {
     struct writer *w = ctx;
     struct add *d = add->item;
-    struct chain payload = payload_of(d->append);
-    struct slice front = front_of(w, add, d->append->crc, chain_len(&payload));
+    struct chain own = {0};
+    const struct chain *payload = payload_of(d->append, &own);
+    uint8_t front[ADD_FRONT];
 
+    write_front(w, add, d->append->crc, chain_len(payload), front);
     d->append->id = add->entry;
     for (unsigned k = 0; k < w->core.quorum.write; k++) {
         struct add_copy *c = &d->copy[k];
         unsigned slot = quorum_slot(w->core.quorum, add->entry, k);
         if (!(slots & 1u << slot))
             continue;
-        struct chain frame = frame_of(front, &payload);
         take_back(c);
         c->bookie = w->core.tail.bookie[slot];
         c->answered = false;
         c->under_way = true;
         d->under_way++;
         link_add(bookies_link(w->ledger->client->bookies, c->bookie, LINK_PLAIN), &c->q,
-                 w->ledger->id, add->entry, &frame);
+                 w->ledger->id, add->entry, view_of(front, sizeof front), payload);
     }
-    slice_drop(&front);
-    chain_drop(&payload);
+    chain_drop(&own);
 }
 
 static void tell_later(struct writer *w, struct list_node *which, struct add *d)

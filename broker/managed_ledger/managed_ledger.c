@@ -29,7 +29,8 @@ static void answer(struct task *t)
         list_push_back(&due, list_pop_front(&m->answered));
     while (!list_empty(&due)) {
         struct ml_add *a = list_entry(list_pop_front(&due), struct ml_add, node);
-        slice_drop(&a->append.payload.at[0]);
+        if (a->append.payload.n > a->payload.n) /* else it stands in front of the payload */
+            slice_drop(&a->append.payload.at[0]);
         a->done(a, a->result, a->at, a->index);
     }
     ml_release(m);
@@ -385,7 +386,7 @@ void ml_write_init(struct managed_ledger *m, int64_t last_ledger, uint64_t next_
 }
 
 /* Broker entry metadata, cut from a slab that many share. */
-static struct slice write_prefix(struct ml_env *e, const struct broker_entry *b)
+static struct slice share_prefix(struct ml_env *e, const uint8_t *bytes, size_t len)
 {
     if (e->prefixes && e->prefixes_used + BROKER_ENTRY_MAX > PREFIX_SLAB)
         slab_drop(&e->prefixes);
@@ -393,9 +394,31 @@ static struct slice write_prefix(struct ml_env *e, const struct broker_entry *b)
         e->prefixes = slab_new(PREFIX_SLAB);
         e->prefixes_used = 0;
     }
-    size_t at = e->prefixes_used, len = broker_entry_write(b, slab_bytes(e->prefixes) + at);
+    const size_t at = e->prefixes_used;
+    memcpy(slab_bytes(e->prefixes) + at, bytes, len);
     e->prefixes_used += len;
     return slice_of(e->prefixes, at, len);
+}
+
+/* What is stored: the broker entry metadata, then the payload.  In one piece where there is room
+ * for it, over the command that brought the payload: one piece is sent, kept and read for less. */
+static void lay_out(struct managed_ledger *m, struct ml_add *a, const uint8_t *prefix, size_t len)
+{
+    struct chain *stored = &a->append.payload;
+
+    if (a->payload.n == 1 && len <= a->front) {
+        struct slice *one = &stored->at[0];
+        *one = a->payload.at[0];
+        one->base -= len;
+        one->len += len;
+        memcpy((uint8_t *)(uintptr_t)one->base, prefix, len);
+        stored->n = 1;
+        return;
+    }
+    stored->at[0] = share_prefix(m->env, prefix, len);
+    for (unsigned i = 0; i < a->payload.n; i++)
+        stored->at[i + 1] = a->payload.at[i];
+    stored->n = a->payload.n + 1;
 }
 
 static void prepare(struct managed_ledger *m, struct ml_add *a)
@@ -405,22 +428,20 @@ static void prepare(struct managed_ledger *m, struct ml_add *a)
         .timestamp = loop_wall_ms(),
         .index = ml_core_index_of(&m->core, a->messages),
     };
-    struct slice prefix = write_prefix(m->env, &b);
-    size_t len = chain_len(&a->payload);
+    uint8_t prefix[BROKER_ENTRY_MAX];
+    const size_t prefix_len = broker_entry_write(&b, prefix), len = chain_len(&a->payload);
 
     assert(a->payload.n < CHAIN_MAX);
     a->ml = m;
-    a->bytes = prefix.len + len;
+    a->bytes = prefix_len + len;
     a->added_us = loop_now(m->env->home);
     a->waits = m->waits;
     a->lost_ms = 0;
     a->append = (struct ledger_append){
         .done = appended,
-        .crc = crc32c_combine(crc32c(prefix.base, prefix.len), a->crc, len),
-        .payload = {.n = 1, .at = {prefix}},
+        .crc = crc32c_combine(crc32c(prefix, prefix_len), a->crc, len),
     };
-    for (unsigned i = 0; i < a->payload.n; i++)
-        a->append.payload.at[a->append.payload.n++] = a->payload.at[i];
+    lay_out(m, a, prefix, prefix_len);
     list_init(&a->node);
     list_init(&a->append.node);
 }

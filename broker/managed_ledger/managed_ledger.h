@@ -115,6 +115,7 @@ bool managed_ledger_has_ended(const struct managed_ledger *m); /* it is, and don
 
 struct ml_add {
     struct chain payload; /* from 0x0e01; at most CHAIN_MAX - 1 slices; borrowed until done() */
+    uint32_t front;       /* bytes before a payload of one slice that nobody else reads any more */
     uint32_t crc;         /* CRC32C of the payload */
     uint32_t messages;    /* in the entry, at least 1 */
     void (*done)(struct ml_add *a, enum err err, struct position at, uint64_t index);

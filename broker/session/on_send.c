@@ -6,6 +6,7 @@
 #include "broker/session/rules.h"
 #include "broker/topic/slow_publish.h"
 #include "common/crc32c.h"
+#include "common/cutter.h"
 #include "common/log.h"
 #include "proto/message.h"
 
@@ -162,6 +163,8 @@ static void fill(struct ml_add *add, const struct command *c, uint32_t crc)
         chain_push(&add->payload, slice_copy(magic, sizeof(magic)));
     chain_push(&add->payload,
                slice_part(c->bytes, (size_t)(f->body.base - c->bytes.base), f->body.len));
+    if (c->bytes.slab)
+        add->front = (uint32_t)(f->body.base - c->bytes.base) + CUTTER_FRONT;
     add->crc = crc32c_combine(crc32c(magic, sizeof(magic)), crc, f->checked.len);
 }
 

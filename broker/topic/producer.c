@@ -87,6 +87,7 @@ static void refuse(struct topic_producer *p, struct publish *m, enum err err)
 
 static void hold(struct topic_producer *p, struct publish *m)
 {
+    m->add.front = 0;
     chain_settle(&m->add.payload); /* the rest of what it was read with may be gone long before */
     if (list_empty(&p->held))
         topics_hold(p->guest.topics, &p->waiting);
