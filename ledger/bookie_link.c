@@ -447,14 +447,15 @@ void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, in
 
 void link_info(struct bookie_link *b, struct link_request *q)
 {
-    struct chain frame = {0};
+    static const struct chain nothing;
+    struct slice frame = bookie_info_request();
 
     q->link = b;
     q->op = BOOKIE_INFO;
     q->size = 0;
     q->ledger = q->entry = INFO_LEDGER;
-    chain_push(&frame, bookie_info_request());
-    request(b, q, &frame);
+    request(b, q, slice_view(frame), &nothing);
+    slice_drop(&frame);
 }
 
 bool link_is_down(const struct bookie_link *b)

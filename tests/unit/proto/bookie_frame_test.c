@@ -281,7 +281,8 @@ START_TEST(a_status_means_an_error)
     ck_assert_int_eq(bookie_status_to_err(BOOKIE_FENCED), ERR_FENCED);
     ck_assert_int_eq(bookie_status_to_err(BOOKIE_READ_ONLY), ERR_READ_ONLY);
     ck_assert_int_eq(bookie_status_to_err(BOOKIE_TOO_MANY), ERR_BUSY);
-    ck_assert_int_eq(bookie_status_to_err(107), ERR_IO);
+    ck_assert_int_eq(bookie_status_to_err(BOOKIE_UNKNOWN), ERR_UNKNOWN_STATE);
+    ck_assert_int_eq(bookie_status_to_err(99), ERR_IO);
     ck_assert_int_eq(bookie_status_to_err(-1), ERR_IO);
 }
 END_TEST
