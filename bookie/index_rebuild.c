@@ -135,7 +135,9 @@ enum err index_is_lost(const struct rebuild_conf *c, const struct rebuild_dir *d
     if (err)
         return *lost ? ERR_OK : err;
     *lost = sequence < m.index;
-    if (*lost || sequence > 1)
+    /* A fresh one beside logs: with a mark that knew it so, the journal brings back what they hold;
+     * a crash in the first flush of all leaves that. */
+    if (*lost || sequence > 1 || m.index > 0)
         return ERR_OK;
     TRY(c->disk->ops->list(c->disk, d->dir, look_into_log, &l));
     *lost = l.has_entries;

@@ -361,6 +361,8 @@ static int run_life(struct work *w, unsigned number)
     }
     if (child < 0 || waitpid(child, &status, 0) != child)
         err(1, "a life");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && w->conf->is_hurt)
+        return ENDED; /* by itself: a bookie whose journal cannot be written */
     if (WIFEXITED(status))
         return WEXITSTATUS(status);
     printf("wrong: a life ended by signal %d\n", WTERMSIG(status));

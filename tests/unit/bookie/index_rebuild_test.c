@@ -509,6 +509,20 @@ START_TEST(tells_a_lost_index_from_others)
 }
 END_TEST
 
+/* The log is synced, and then the index would have been: the journal has it all. */
+START_TEST(a_crash_in_the_first_flush_loses_no_index)
+{
+    begin();
+    struct marks m = {.of = {{1, JOURNAL_BLOCK, 1}}};
+    ck_assert_int_eq(store_mark(&m, entry_index_sequence(before[0])), ERR_OK);
+    put_entry(0, 1, 1);
+    ck_assert_int_eq(entry_log_sync(logs[0]), ERR_OK);
+    close_all();
+    ck_assert(!is_lost());
+    end();
+}
+END_TEST
+
 START_TEST(a_lost_table_is_a_lost_index)
 {
     begin();
@@ -615,6 +629,7 @@ int main(void)
                        SUITE_CASE(a_seal_says_who_lacks_something),
                        SUITE_CASE(a_torn_seal_is_no_damage),
                        SUITE_CASE(tells_a_lost_index_from_others),
+                       SUITE_CASE(a_crash_in_the_first_flush_loses_no_index),
                        SUITE_CASE(a_lost_table_is_a_lost_index),
                        SUITE_CASE(a_failure_leaves_it_to_be_done_again),
                        SUITE_CASE(what_another_directory_has_is_left_there),
