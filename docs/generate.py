@@ -2,7 +2,8 @@
 """generate.py - the pages that come from the tables: docs/configuration.md, errors.md, admin.md.
 
 With --check nothing is written, and it is an error when a page is not what the tables say, or when
-an event that the sources log has no row in docs/operating.md, or a row has no event.
+an event that the sources log has no row in docs/operating.md, or a row has no event, or an alarm of a bookie is
+not in docs/operating-a-bookie.md.
 """
 import argparse
 import pathlib
@@ -96,12 +97,38 @@ def check_events():
     return rows != events()
 
 
+def alarms():
+    """Events that a bookie may log at WARN or ERROR: the literals of each such call."""
+    found = set()
+    for path in sorted((HERE.parent / "bookie").glob("*.c")):
+        for call in re.findall(r"log_event\((.*?)\);", path.read_text(), re.S):
+            if re.match(r"[^\"]*LOG_(WARN|ERROR)", call):
+                first = re.match(r'[^"]*("[a-z_]+\.[a-z_]+"(?:\s*:\s*"[a-z_]+\.[a-z_]+")?)', call)
+                found |= set(re.findall(r'"([a-z_]+\.[a-z_]+)"', first.group(1)) if first else [])
+    return found
+
+
+def check_alarms():
+    """Each has a row in docs/operating-a-bookie.md, and each metric there is one that is rendered."""
+    page = (HERE / "operating-a-bookie.md").read_text()
+    sources = "".join(p.read_text() for f in ("bookie", "common", "ledger")
+                      for p in (HERE.parent / f).iterdir() if p.suffix in (".c", ".def", ".h"))
+    missing = sorted(a for a in alarms() if f"`{a}`" not in page)
+    strange = sorted(m for m in set(re.findall(
+        r"`((?:bookie|bookkeeper_server|auditor|replication_worker|lgm|process)_\w+)`", page)) if m not in sources)
+    for name in missing:
+        print(f"docs/operating-a-bookie.md does not say what to do about {name}")
+    for name in strange:
+        print(f"docs/operating-a-bookie.md names the metric {name}, which nobody renders")
+    return bool(missing or strange)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    stale = check_events() if args.check else 0
+    stale = (check_events() | check_alarms()) if args.check else 0
     for name, text in (("configuration.md", configuration(args.build)), ("errors.md", errors()),
                        ("admin.md", admin())):
         path = HERE / name
