@@ -130,24 +130,23 @@ static void mark_put(struct meta_call *c, const struct meta_reply *r)
     mark_end(a, r->err);
 }
 
+/* One that says all of it already is written again all the same: whoever is about to remove it
+ * has not seen that the bookie went once more. */
 static void mark_seen(struct meta_call *c, const struct meta_reply *r)
 {
     struct audit *a = container_of(c, struct audit, call);
     enum err err = r->err == ERR_NOT_FOUND ? ERR_OK : r->err;
-    bool news = r->err == ERR_NOT_FOUND;
 
     if (!came_back(a))
         return;
     const struct mark *m = list_entry(a->marks.next, struct mark, node);
     a->writing = (struct mark_record){.ctime_ms = (int64_t)loop_wall_ms()};
     if (!r->err && mark_record_read(slice_view(r->value), &a->writing))
-        news = true; /* what nobody can read is written anew */
+        log_event(LOG_WARN, "auditor.mark_unreadable", F_I64("ledger", m->ledger));
     for (unsigned i = 0; !err && i < m->lacks.n; i++)
-        if (!mark_record_has(&a->writing, m->lacks.replicas[i])) {
+        if (!mark_record_has(&a->writing, m->lacks.replicas[i]))
             mark_record_add(&a->writing, m->lacks.replicas[i]);
-            news = true;
-        }
-    if (err || !news) {
+    if (err) {
         mark_end(a, err);
         return;
     }
@@ -197,6 +196,8 @@ static void look_at(struct audit *a, const struct meta_item *item)
         return;
     }
     look_at_segments(a, record, &lacks);
+    if (record->state == BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__IN_RECOVERY)
+        auditor_in_recovery(&a->core);
     bookkeeper__ledger_metadata_format__free_unpacked(record, NULL);
     if (lacks.n == 0)
         return;

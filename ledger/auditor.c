@@ -2,6 +2,8 @@
 
 #include "common/mem.h"
 
+enum { ROUNDS_MAX = 12 };
+
 void auditor_init(struct auditor *a, uint64_t delay_us, uint64_t period_us, uint64_t retry_us,
                   uint64_t grace_us, uint64_t now)
 {
@@ -42,6 +44,7 @@ void auditor_saw(struct auditor *a, uint32_t bookie, bool here, bool leaving, ui
     k->here = here;
     k->leaving = leaving;
     k->audited = k->auditing = false;
+    k->rounds = 0;
     k->look_at = now;
 }
 
@@ -62,11 +65,12 @@ static uint64_t first_due(const struct auditor *a, uint64_t now)
 
     for (uint32_t i = 0; i < a->n; i++) {
         const struct auditor_bookie *k = &a->at[i];
-        uint64_t at = k->leaving ? k->look_at : k->lost_at + a->delay_us;
+        bool again = k->leaving || k->rounds > 0;
+        uint64_t at = again ? k->look_at : k->lost_at + a->delay_us;
         if (!waits(k))
             continue;
         due = at < due ? at : due;
-        lost += !k->here;
+        lost += !k->here && k->rounds == 0;
         last = !k->here && k->lost_at > last ? k->lost_at : last;
     }
     return lost > 1 && last < due ? last : due;
@@ -89,11 +93,12 @@ void auditor_began(struct auditor *a, uint64_t now)
         lost += waits(&a->at[i]) && !a->at[i].here;
     for (uint32_t i = 0; i < a->n; i++) {
         struct auditor_bookie *k = &a->at[i];
-        bool over = now >= k->lost_at + (lost > 1 ? 0 : a->delay_us);
+        bool over = k->rounds > 0 || now >= k->lost_at + (lost > 1 ? 0 : a->delay_us);
         k->auditing = k->known && (k->leaving || (!k->here && (over || k->audited)));
         k->found = false;
     }
     a->running = true;
+    a->unsettled = false;
     if (all)
         a->next_period = a->period_us ? now + a->period_us : AUDITOR_NEVER;
 }
@@ -106,14 +111,27 @@ bool auditor_is_after(struct auditor *a, uint32_t bookie)
     return true;
 }
 
+void auditor_in_recovery(struct auditor *a)
+{
+    a->unsettled = true;
+}
+
+static void audited(const struct auditor *a, struct auditor_bookie *k, uint64_t now)
+{
+    k->audited = !a->unsettled && (!k->leaving || !k->found);
+    k->look_at = now + (a->unsettled ? a->retry_us << k->rounds : a->retry_us);
+    if (!a->unsettled)
+        k->rounds = 0;
+    else if (k->rounds < ROUNDS_MAX)
+        k->rounds++;
+}
+
 void auditor_ended(struct auditor *a, bool all_marked, uint64_t now)
 {
     for (uint32_t i = 0; i < a->n; i++) {
         struct auditor_bookie *k = &a->at[i];
-        if (k->auditing && all_marked) {
-            k->audited = !k->leaving || !k->found;
-            k->look_at = now + a->retry_us;
-        }
+        if (k->auditing && all_marked)
+            audited(a, k, now);
         k->auditing = false;
     }
     a->running = false;

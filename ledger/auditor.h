@@ -4,7 +4,9 @@
  *         -- told to leave --------------> leaving --+
  *
  * A bookie that is lost alone is waited for; with a second one there is no time to lose.  What an
- * audit was done for is done until the bookie comes back, or until the audit of the period.
+ * audit was done for is done until the bookie comes back, or until the audit of the period - unless
+ * it met ledgers in recovery: their recoverers may have given the bookie entries and name it later.
+ * Then there is another one, and the time between them doubles.
  *
  * A bookie is a number: the owner's.
  */
@@ -21,8 +23,9 @@ struct auditor_bookie {
     bool audited;  /* as it is now */
     bool auditing; /* the audit under way is for it */
     bool found;    /* a ledger that names it, by that audit */
+    unsigned rounds; /* audits that did not settle it */
     uint64_t lost_at;
-    uint64_t look_at; /* for ledgers of one that is leaving */
+    uint64_t look_at; /* for ledgers of one that is leaving, or once more */
 };
 
 struct auditor {
@@ -31,6 +34,7 @@ struct auditor {
     uint32_t n;
     struct auditor_bookie *at; /* owned */
     bool running;
+    bool unsettled; /* the audit under way has met a ledger in recovery */
     uint64_t next_period, not_before;
 };
 
@@ -48,6 +52,7 @@ void auditor_began(struct auditor *a, uint64_t now);
 /* Of a bookie that a ledger names: is it one that the audit under way is for?  One that is leaving
  * is audited again until no ledger names it: it took new ones until its last moment. */
 bool auditor_is_after(struct auditor *a, uint32_t bookie);
+void auditor_in_recovery(struct auditor *a); /* it has met a ledger that is */
 void auditor_ended(struct auditor *a, bool all_marked, uint64_t now);
 
 #endif

@@ -185,10 +185,11 @@ static void compare(struct copier *c, struct copier_entry *x, entry_id e)
 }
 
 /* A damaged copy is as good as none: it is written again from one that is whole.  A bookie says
- * IO of one; if it was the way there that failed, so does the write. */
+ * IO of one; if it was the way there that failed, so does the write.  One that has lost its disk
+ * says that it does not know (UNKNOWN_STATE, or IO). */
 static void compare_failed(struct copier_entry *x, unsigned slot, enum err err)
 {
-    if (is_negative(err) || err == ERR_CHECKSUM || err == ERR_IO)
+    if (is_negative(err) || err == ERR_CHECKSUM || err == ERR_IO || err == ERR_UNKNOWN_STATE)
         x->negative |= 1u << slot;
     if (!is_negative(err))
         x->err = err;

@@ -6,6 +6,7 @@
 #include "common/mem.h"
 #include "common/rng.h"
 #include "ledger/handle.h"
+#include "ledger/mark_work.h"
 #include "metadata/paths.h"
 #include "metadata/records.h"
 
@@ -23,10 +24,7 @@ enum rereplicator_state {
     REREPLICATOR_RESTING,
     REREPLICATOR_LISTING,
     REREPLICATOR_LOCKING,
-    REREPLICATOR_READING,   /* the mark */
-    REREPLICATOR_WAITING,   /* for a census that is not older than the mark; no call */
-    REREPLICATOR_REPAIRING, /* no call is under way */
-    REREPLICATOR_UNMARKING,
+    REREPLICATOR_WORKING, /* on the mark */
     REREPLICATOR_UNLOCKING
 };
 
@@ -44,9 +42,9 @@ struct rereplicator {
     unsigned later_n;
     struct later *later;
     int64_t ledger; /* that is being repaired, with the next four */
+    struct mark_work work;
+    bool calling; /* the metadata store, for it */
     struct mark_record mark;
-    int64_t version;
-    uint64_t revision; /* of the store, when the mark was read */
     struct repair *repair;
     struct repair_report report;
     struct repair_rate rate;
@@ -161,22 +159,86 @@ static void unlock(struct rereplicator *r)
     meta_release(r->client->meta, r->key, &r->call);
 }
 
-/* A mark that was written to meanwhile stays: it tells of another bookie. */
-static void unmarked(struct meta_call *c, const struct meta_reply *reply)
+/* ---- effects of the work on a mark ---- */
+
+static struct rereplicator *worked(struct meta_call *c)
 {
     struct rereplicator *r = container_of(c, struct rereplicator, call);
 
-    if (!came_back(r))
+    r->calling = false;
+    return came_back(r) ? r : NULL;
+}
+
+static void work_call(struct rereplicator *r,
+                      void (*done)(struct meta_call *c, const struct meta_reply *reply))
+{
+    call(r, REREPLICATOR_WORKING, done);
+    r->calling = true;
+}
+
+static void mark_read(struct meta_call *c, const struct meta_reply *reply)
+{
+    struct rereplicator *r = worked(c);
+    enum err err = reply->err;
+
+    if (!r)
         return;
-    if (!reply->err || reply->err == ERR_NOT_FOUND) {
-        forget(r, r->ledger);
-        metric_add(&r->counts->repaired, 1);
-        log_event(LOG_INFO, "ledger.repaired", F_I64("ledger", r->ledger),
-                  F_U64("moved", r->report.moved), F_U64("entries", r->report.entries),
-                  F_U64("bytes", r->report.bytes));
-    } else {
+    if (!err)
+        err = mark_record_read(slice_view(reply->value), &r->mark);
+    mark_work_read(&r->work, err, reply->version, reply->revision, census_revision(r->census));
+}
+
+static void read_mark(void *ctx)
+{
+    struct rereplicator *r = ctx;
+
+    work_call(r, mark_read);
+    meta_get(r->client->meta, r->key, &r->call);
+}
+
+static void look(void *ctx)
+{
+    const struct rereplicator *r = ctx;
+
+    census_look(r->census);
+}
+
+static void unmarked(struct meta_call *c, const struct meta_reply *reply)
+{
+    struct rereplicator *r = worked(c);
+
+    if (r)
+        mark_work_removed(&r->work, reply->err);
+}
+
+static void remove_mark(void *ctx, int64_t version)
+{
+    struct rereplicator *r = ctx;
+
+    work_call(r, unmarked);
+    meta_remove(r->client->meta, r->key, version, &r->call);
+}
+
+static void note_repair(struct rereplicator *r)
+{
+    metric_add(&r->counts->repaired, 1);
+    log_event(LOG_INFO, "ledger.repaired", F_I64("ledger", r->ledger),
+              F_U64("moved", r->report.moved), F_U64("entries", r->report.entries),
+              F_U64("bytes", r->report.bytes));
+}
+
+static void end_work(void *ctx, enum mark_work_end how, enum err err)
+{
+    struct rereplicator *r = ctx;
+
+    if (how == MARK_WORK_LATER)
+        put_off(r, err);
+    else if (how == MARK_WORK_NEWER)
         r->stale = true;
-    }
+    else
+        forget(r, r->ledger);
+    if (how == MARK_WORK_DONE)
+        note_repair(r);
     unlock(r);
 }
 
@@ -187,13 +249,7 @@ static void repaired(void *ctx, enum err err)
     r->repair = NULL;
     metric_add(&r->counts->entries, (int64_t)r->report.entries);
     metric_add(&r->counts->bytes, (int64_t)r->report.bytes);
-    if (err || path_mark(r->ledger, r->key)) {
-        put_off(r, err);
-        unlock(r);
-        return;
-    }
-    call(r, REREPLICATOR_UNMARKING, unmarked);
-    meta_remove(r->client->meta, r->key, r->version, &r->call);
+    mark_work_repaired(&r->work, err);
 }
 
 static bool is_bad(void *ctx, const char *bookie)
@@ -205,51 +261,20 @@ static bool is_bad(void *ctx, const char *bookie)
            (!census_is_here(r->census, number) && mark_record_has(&r->mark, bookie));
 }
 
-static void repair(struct rereplicator *r)
+static void repair(void *ctx)
 {
+    struct rereplicator *r = ctx;
     const struct later *l = later_of(r, r->ledger);
     const struct replicator_how how = {.may_fence = l && l->fence};
     const struct repair_conf conf = {
         .is_bad = is_bad, .ctx = r, .rate = &r->rate, .window = r->conf->entries};
 
-    r->state = REREPLICATOR_REPAIRING;
     r->report = (struct repair_report){0};
     r->repair = repair_start(r->client, r->ledger, how, &conf, &r->report, repaired, r);
 }
 
-/* A bookie that was marked and seems to be here has come back - or the census has not heard yet
- * that it went, and who believed it would take the mark away from a ledger that lacks a copy. */
-static void repair_when_known(struct rereplicator *r)
-{
-    if (census_revision(r->census) >= r->revision) {
-        repair(r);
-        return;
-    }
-    r->state = REREPLICATOR_WAITING;
-    census_look(r->census);
-}
-
-static void mark_read(struct meta_call *c, const struct meta_reply *reply)
-{
-    struct rereplicator *r = container_of(c, struct rereplicator, call);
-    enum err err = reply->err;
-
-    if (!came_back(r))
-        return;
-    if (!err)
-        err = mark_record_read(slice_view(reply->value), &r->mark);
-    if (err == ERR_NOT_FOUND) {
-        forget(r, r->ledger);
-        unlock(r);
-    } else if (err) {
-        put_off(r, err);
-        unlock(r);
-    } else {
-        r->version = reply->version;
-        r->revision = reply->revision;
-        repair_when_known(r);
-    }
-}
+static const struct mark_work_effects to_work = {
+    .read = read_mark, .look = look, .repair = repair, .remove = remove_mark, .end = end_work};
 
 static void locked(struct meta_call *c, const struct meta_reply *reply)
 {
@@ -261,8 +286,8 @@ static void locked(struct meta_call *c, const struct meta_reply *reply)
         go_on(r); /* somebody else is at it */
         return;
     }
-    call(r, REREPLICATOR_READING, mark_read);
-    meta_get(r->client->meta, r->key, &r->call);
+    r->state = REREPLICATOR_WORKING;
+    mark_work_start(&r->work, &to_work, r);
 }
 
 static void lock(struct rereplicator *r, int64_t ledger)
@@ -376,13 +401,14 @@ void rereplicator_census_changed(struct rereplicator *r)
 {
     if (r->state == REREPLICATOR_RESTING)
         loop_after(loop_of(r), &r->timer, 0);
-    if (r->state == REREPLICATOR_WAITING && census_is_paused(r->census))
-        unlock(r);
-    else if (r->state == REREPLICATOR_WAITING)
-        repair_when_known(r);
-    if (r->state != REREPLICATOR_REPAIRING || !census_is_paused(r->census))
+    if (r->state != REREPLICATOR_WORKING || r->calling)
         return;
+    if (!census_is_paused(r->census)) {
+        mark_work_census(&r->work, census_revision(r->census));
+        return;
+    }
     repair_abandon(&r->repair);
+    mark_work_stop(&r->work);
     unlock(r);
 }
 
@@ -417,7 +443,6 @@ void rereplicator_drop(struct rereplicator **rereplicator)
     loop_cancel(loop_of(r), &r->timer);
     repair_abandon(&r->repair);
     r->gone = true;
-    if (r->state == REREPLICATOR_RESTING || r->state == REREPLICATOR_WAITING ||
-        r->state == REREPLICATOR_REPAIRING)
+    if (r->state == REREPLICATOR_RESTING || (r->state == REREPLICATOR_WORKING && !r->calling))
         end(r);
 }

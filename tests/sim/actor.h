@@ -5,8 +5,11 @@
 #include "ledger/appender.h"
 #include "ledger/changer.h"
 #include "ledger/closer.h"
+#include "ledger/copier.h"
+#include "ledger/mark_work.h"
 #include "ledger/reader.h"
 #include "ledger/recoverer.h"
+#include "ledger/replicator.h"
 #include "tests/sim/sim.h"
 
 struct actor {
@@ -37,6 +40,20 @@ struct actor {
     enum err err;
     entry_id last, delivered;
     int64_t length;
+
+    /* A re-replicator, or the healer. */
+    enum { MEND_RESTING, MEND_MARK, MEND_LEDGER, MEND_OVER } mend;
+    struct mark_work work;
+    struct replicator replicator;
+    struct copier *copier;
+    uint32_t here, leaving, marked; /* bookies, as it knows */
+    uint64_t census;                /* the store's revision that it knows of */
+    uint32_t may_fence, scrubbed;   /* ledgers, a bit each */
+    struct fragment from;
+    uint32_t to;
+    unsigned to_life; /* of that bookie, when the copy began */
+    bool copying, copied, mended;
+    enum err copy_err, mend_err;
 };
 
 /* Numbers as items of the cores. */
@@ -48,5 +65,8 @@ static inline unsigned value_of(const void *item)
 {
     return (unsigned)((uintptr_t)item - 1);
 }
+
+/* recovery.c */
+void recovery_take(struct actor *a, const struct request *q, const struct reply *r);
 
 #endif

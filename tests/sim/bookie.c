@@ -9,10 +9,12 @@ static void make_durable(struct sim *s, unsigned b, const struct journal_line *l
 {
     struct sim_bookie *k = &s->bookie[b];
 
-    if (line->entry == ENTRY_NONE)
+    if (line->entry == ENTRY_NONE) {
         k->durable_fenced[line->ledger] = true;
-    else
+    } else {
         k->disk[line->ledger][line->entry] = line->image;
+        k->lost[line->ledger][line->entry] = false;
+    }
     check_durable(s, b, line);
 }
 
@@ -106,8 +108,14 @@ static struct reply look_up(struct sim *s, const struct request *q)
     if (e == ENTRY_NONE)
         for (entry_id i = 0; i < ENTRIES; i++)
             e = all[i].here ? i : e;
-    if (e == ENTRY_NONE || e >= ENTRIES || !all[e].here)
-        return (struct reply){.err = chance(s, 200) ? ERR_NO_LEDGER : ERR_NO_ENTRY};
+    /* Of the last entry there is, nothing is known either: there may have been later ones. */
+    if (q->entry == ENTRY_NONE && bookie_denial(&s->bookie[q->bookie], ERR_OK))
+        e = ENTRY_NONE;
+    if (e == ENTRY_NONE || e >= ENTRIES || !all[e].here) {
+        enum err no = chance(s, 200) ? ERR_NO_LEDGER : ERR_NO_ENTRY;
+        s->tally->unknown += bookie_denial(&s->bookie[q->bookie], no) != no;
+        return (struct reply){.err = bookie_denial(&s->bookie[q->bookie], no)};
+    }
     return (struct reply){.image = all[e], .entry = e};
 }
 
@@ -155,8 +163,15 @@ void bookie_take(struct sim *s, unsigned request)
 
 static void back_up(struct sim *s, struct event *e)
 {
+    struct sim_bookie *k = &s->bookie[e->a];
+
+    if (k->life != e->b)
+        return;
     say(s, "b%u is back", e->a);
-    s->bookie[e->a].down = false;
+    k->down = false;
+    s->revision++;
+    for (unsigned l = 0; l < LEDGERS; l++)
+        s->lost_at[l][e->a] = 0;
 }
 
 /* Its connections stand, and nothing is answered. */
@@ -188,5 +203,8 @@ void bookie_crash(struct sim *s, unsigned b)
     memcpy(k->memory, k->disk, sizeof k->memory);
     memcpy(k->fenced, k->durable_fenced, sizeof k->fenced);
     k->down = true;
-    later(s, 1 + roll(s, DOWN_MAX), back_up)->a = b;
+    s->revision++;
+    struct event *e = later(s, 1 + roll(s, DOWN_MAX), back_up);
+    e->a = b;
+    e->b = k->life;
 }

@@ -29,16 +29,27 @@ static int64_t length_at(const struct truth *t, entry_id e)
     return length;
 }
 
-static unsigned copies(const struct sim *s, unsigned ledger, entry_id e)
+/* With those that went with a disk, as long as nobody says that they are back. */
+static unsigned copies(const struct sim *s, unsigned ledger, entry_id e, unsigned *there)
 {
     const struct record *r = &s->records[ledger];
     unsigned n = 0;
 
+    *there = 0;
     for (unsigned k = 0; k < s->knobs.quorum.write; k++) {
-        const struct image *i = &s->bookie[holder(s, r, e, k)].disk[ledger][e];
-        n += i->here && i->value == s->truth[ledger].value[e];
+        const struct sim_bookie *b = &s->bookie[holder(s, r, e, k)];
+        const struct image *i = &b->disk[ledger][e];
+        *there += i->here && i->value == s->truth[ledger].value[e];
+        n += b->lost[ledger][e];
     }
-    return n;
+    return n + *there;
+}
+
+static bool is_safe(const struct sim *s, unsigned ledger, entry_id e)
+{
+    unsigned there;
+
+    return copies(s, ledger, e, &there) >= s->knobs.quorum.ack && there > 0;
 }
 
 /* Some Qa bookies of a write set could still take a plain add and not know of the fence. */
@@ -51,7 +62,7 @@ static bool is_covered(const struct sim *s, unsigned ledger)
         unsigned unfenced = 0;
         for (unsigned k = 0; k < q.write; k++) {
             unsigned b = r->fragment[r->n - 1].bookie[(start + k) % q.ensemble];
-            unfenced += !s->bookie[b].durable_fenced[ledger];
+            unfenced += !s->bookie[b].durable_fenced[ledger] && !s->bookie[b].lost_fence[ledger];
         }
         if (unfenced >= q.ack)
             return false;
@@ -152,6 +163,44 @@ static void check_change(struct sim *s, const struct meta_request *m)
             fault(s, "I2: a change of ledger %u drops fragment %u", m->ledger, i);
 }
 
+/* Whoever is named has it all, or had. */
+static void check_newcomer(struct sim *s, const struct meta_request *m, unsigned fragment,
+                           unsigned slot)
+{
+    const struct record *r = &m->record;
+    unsigned b = r->fragment[fragment].bookie[slot];
+    entry_id end = fragment + 1 < r->n ? r->fragment[fragment + 1].first - 1 : r->last;
+
+    for (entry_id e = r->fragment[fragment].first; e <= end; e++)
+        for (unsigned k = 0; k < s->knobs.quorum.write; k++)
+            if (((unsigned)e + k) % s->knobs.quorum.ensemble == slot &&
+                !s->bookie[b].disk[m->ledger][e].here && !s->bookie[b].lost[m->ledger][e])
+                fault(s, "R1: b%u is named for entry %d of ledger %u, and does not have it", b,
+                      (int)e, m->ledger);
+}
+
+/* A re-replicator's: another bookie in one slot, and nothing else. */
+static void check_move(struct sim *s, const struct meta_request *m)
+{
+    const struct record *old = &s->records[m->ledger], *new = &m->record;
+    unsigned moved = 0;
+
+    if (new->n != old->n || new->last != old->last || new->length != old->length)
+        fault(s, "R3: a%u changes more than bookies of ledger %u", m->actor, m->ledger);
+    for (unsigned i = 0; i < new->n; i++)
+        for (unsigned k = 0; k < s->knobs.quorum.ensemble; k++) {
+            if (new->fragment[i].bookie[k] == old->fragment[i].bookie[k])
+                continue;
+            moved++;
+            if (old->state != LEDGER_CLOSED && i + 1 == new->n)
+                fault(s, "R3: a%u changes the end of ledger %u, which is not closed", m->actor,
+                      m->ledger);
+            check_newcomer(s, m, i, k);
+        }
+    if (moved > 1)
+        fault(s, "R3: a%u changes many bookies of ledger %u", m->actor, m->ledger);
+}
+
 void check_put(struct sim *s, const struct meta_request *m)
 {
     const struct record *old = &s->records[m->ledger];
@@ -159,6 +208,10 @@ void check_put(struct sim *s, const struct meta_request *m)
     check_fragments(s, &m->record);
     if (!old->exists)
         return;
+    if (m->actor >= MENDERS && m->record.state == old->state) {
+        check_move(s, m);
+        return;
+    }
     if (old->state == LEDGER_CLOSED)
         fault(s, "I2: a%u changes ledger %u, which is closed", m->actor, m->ledger);
     if (m->record.state == LEDGER_OPEN)
@@ -184,9 +237,9 @@ static void check_closed(struct sim *s, unsigned ledger)
         fault(s, "I2: ledger %u is closed with length %d, it is %d", ledger, (int)r->length,
               (int)length_at(t, r->last));
     for (entry_id e = 0; e <= r->last && !s->fault; e++)
-        if (copies(s, ledger, e) < s->knobs.quorum.ack)
-            fault(s, "I3: entry %d of ledger %u, closed at %d, has %u copies", (int)e, ledger,
-                  (int)r->last, copies(s, ledger, e));
+        if (!is_safe(s, ledger, e))
+            fault(s, "I3: entry %d of ledger %u, closed at %d, has too few copies", (int)e, ledger,
+                  (int)r->last);
 }
 
 static void check_ledger(struct sim *s, unsigned ledger)
@@ -194,9 +247,9 @@ static void check_ledger(struct sim *s, unsigned ledger)
     const struct truth *t = &s->truth[ledger];
 
     for (entry_id e = 0; e < (entry_id)t->confirmed && !s->fault; e++)
-        if (copies(s, ledger, e) < s->knobs.quorum.ack)
-            fault(s, "I1: entry %d of ledger %u was confirmed and has %u copies", (int)e, ledger,
-                  copies(s, ledger, e));
+        if (!is_safe(s, ledger, e))
+            fault(s, "I1: entry %d of ledger %u was confirmed and has too few copies", (int)e,
+                  ledger);
     if (s->records[ledger].state == LEDGER_CLOSED)
         check_closed(s, ledger);
     if (t->sealed && s->records[ledger].last != (entry_id)t->confirmed - 1)
@@ -214,12 +267,40 @@ void check_all(struct sim *s)
     }
 }
 
+/* Nobody would know any more that the ledger lacks what this bookie had. */
+void check_unmarked(struct sim *s, unsigned ledger)
+{
+    const struct record *r = &s->records[ledger];
+
+    for (unsigned i = 0; i < r->n; i++)
+        for (unsigned k = 0; k < s->knobs.quorum.ensemble; k++) {
+            unsigned b = r->fragment[i].bookie[k];
+            if (s->lost_at[ledger][b] && !bookie_is_here(s, b))
+                fault(s, "R2: ledger %u is not marked any more, and b%u is away since %u", ledger,
+                      b, s->lost_at[ledger][b]);
+        }
+}
+
+static void check_full(struct sim *s, unsigned ledger)
+{
+    for (entry_id e = 0; e <= s->records[ledger].last; e++) {
+        unsigned there;
+        copies(s, ledger, e, &there);
+        if (there < s->knobs.quorum.write)
+            fault(s, "L2: entry %d of ledger %u has %u copies only", (int)e, ledger, there);
+    }
+}
+
 void check_end(struct sim *s)
 {
     for (unsigned l = 0; l < s->ledgers; l++)
         if (s->records[l].state != LEDGER_CLOSED)
             fault(s, "L1: ledger %u was never closed", l);
-    for (unsigned a = 1; a < ACTORS; a++)
+    for (unsigned a = RECOVERERS; a < MENDERS; a++)
         if (!recovery_is_over(s, a))
             fault(s, "L1: a%u was never done", a);
+    if (!mending_is_over(s))
+        fault(s, "L2: ledgers were never brought back to full replication");
+    for (unsigned l = 0; l < s->ledgers; l++)
+        check_full(s, l);
 }

@@ -1,5 +1,7 @@
 #include "tests/sim/sim.h"
 
+enum { ANY_VERSION = -2 };
+
 static unsigned delay(struct sim *s)
 {
     return 1 + roll(s, healed(s) ? 5 : s->knobs.slow);
@@ -22,12 +24,42 @@ static void answer(struct sim *s, struct event *e)
         return;
     if (m.actor == WRITER)
         writer_meta(s, &m, e->reply.err);
+    else if (m.actor == AUDITOR)
+        audit_meta(s, &m, e->reply.err);
+    else if (m.actor >= MENDERS)
+        mending_meta(s, &m, e->reply.err);
     else
         recovery_meta(s, &m, e->reply.err);
 }
 
+static enum err put_mark(struct sim *s, struct meta_request *m)
+{
+    struct sim_mark *k = &s->mark[m->ledger];
+
+    if (m->of == META_UNMARK && !k->here)
+        return ERR_NOT_FOUND;
+    if (m->expected != ANY_VERSION && m->expected != (k->here ? k->version : -1))
+        return ERR_BAD_VERSION;
+    say(s, "metadata: the mark of ledger %u, %x, is %s by a%u", m->ledger,
+        m->of == META_UNMARK ? k->bookies : m->mark.bookies,
+        m->of == META_UNMARK ? "removed" : "put", m->actor);
+    s->revision++;
+    if (m->of == META_UNMARK) {
+        k->here = false;
+        check_unmarked(s, m->ledger);
+        return ERR_OK;
+    }
+    *k = (struct sim_mark){true, k->version + 1, m->mark.bookies};
+    for (unsigned b = 0; b < BOOKIES; b++)
+        if (m->mark.bookies >> b & 1 && !bookie_is_here(s, b) && !s->lost_at[m->ledger][b])
+            s->lost_at[m->ledger][b] = s->now + 1;
+    return ERR_OK;
+}
+
 static enum err put(struct sim *s, struct meta_request *m)
 {
+    if (m->of != META_RECORD)
+        return put_mark(s, m);
     struct record *r = &s->records[m->ledger];
     int64_t version = r->exists ? r->version : -1;
 
@@ -37,6 +69,7 @@ static enum err put(struct sim *s, struct meta_request *m)
     *r = m->record;
     r->exists = true;
     r->version = m->record.version = version + 1;
+    s->revision++;
     s->truth[m->ledger].touched = true;
     if (m->ledger >= s->ledgers)
         s->ledgers = m->ledger + 1;
@@ -52,7 +85,11 @@ static enum err put(struct sim *s, struct meta_request *m)
 
 static enum err get(struct sim *s, struct meta_request *m)
 {
+    m->revision = s->revision;
+    m->mark = s->mark[m->ledger];
     m->record = s->records[m->ledger];
+    if (m->of == META_MARK)
+        return m->mark.here ? ERR_OK : ERR_NOT_FOUND;
     return m->record.exists ? ERR_OK : ERR_NOT_FOUND;
 }
 

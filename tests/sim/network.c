@@ -31,6 +31,8 @@ static void answer(struct sim *s, unsigned request, const struct reply *r)
     struct request copy = *q;
     if (q->actor == WRITER)
         writer_reply(s, &copy, r);
+    else if (q->actor >= MENDERS)
+        mending_reply(s, &copy, r);
     else
         recovery_reply(s, &copy, r);
 }
@@ -41,14 +43,31 @@ static void arrives_at_bookie(struct sim *s, struct event *e)
         bookie_take(s, e->a);
 }
 
+/* Until its loop turns again; what came first is heard first. */
+static bool is_put_off(struct sim *s, const struct event *e)
+{
+    if (s->requests[e->a].actor != WRITER || !writer_sleeps(s))
+        return false;
+    struct event again = *e;
+    struct event *then = later(s, s->knobs.writer_goes_on - s->now, again.run);
+    then->a = again.a;
+    then->b = again.b;
+    then->reply = again.reply;
+    return true;
+}
+
 static void arrives_at_actor(struct sim *s, struct event *e)
 {
+    if (is_put_off(s, e))
+        return;
     if (still_waits(s, e->a, e->b))
         answer(s, e->a, &e->reply);
 }
 
 static void is_overdue(struct sim *s, struct event *e)
 {
+    if (is_put_off(s, e))
+        return;
     if (still_waits(s, e->a, e->b))
         answer(s, e->a, &(struct reply){.err = ERR_TIMEOUT});
 }
@@ -89,6 +108,8 @@ void reply_send(struct sim *s, unsigned request, unsigned generation, const stru
 
 static void is_cut(struct sim *s, struct event *e)
 {
+    if (is_put_off(s, e))
+        return;
     if (still_waits(s, e->a, e->b))
         answer(s, e->a, &(struct reply){.err = ERR_IO});
 }

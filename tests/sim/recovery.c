@@ -119,6 +119,7 @@ static bool spare(void *ctx, const uint32_t *not_these, unsigned n, uint32_t *ou
         bool taken = false;
         for (unsigned k = 0; k < n; k++)
             taken |= not_these[k] == b;
+        taken |= bookie_is_out(a->sim, b);
         if (taken)
             continue;
         *out = b;
@@ -220,6 +221,14 @@ static void check_held(struct actor *a)
         fault(a->sim, "%u items were never given back", a->held);
 }
 
+/* To whoever wanted the ledger closed. */
+static void hand_back(struct actor *a)
+{
+    a->recovery = IDLE;
+    a->life++; /* what is still under way is not wanted any more */
+    mending_recovered(a->sim, a->number, a->err);
+}
+
 static void after_recovery(struct actor *a)
 {
     struct sim *s = a->sim;
@@ -228,6 +237,10 @@ static void after_recovery(struct actor *a)
     say(s, "a%u: recovery of ledger %u ends: %s, last %d", a->number, a->ledger, err_name(a->err),
         (int)a->last);
     check_held(a);
+    if (a->err && a->number >= MENDERS) {
+        hand_back(a);
+        return;
+    }
     if (a->err) {
         s->tally->hindered++;
         find_later(a, 1 + roll(s, RETRY_MAX));
@@ -237,6 +250,10 @@ static void after_recovery(struct actor *a)
     if (r->state != LEDGER_CLOSED || r->last != a->last || r->length != a->length)
         fault(s, "I2: a%u believes in an end of ledger %u that is not in the metadata", a->number,
               a->ledger);
+    if (a->number >= MENDERS) {
+        hand_back(a);
+        return;
+    }
     a->record = *r; /* as a look would show */
     begin_reading(a, a->last);
 }
@@ -292,10 +309,34 @@ void recovery_start(struct sim *s, unsigned actor)
     find_later(s->actor[actor], 1);
 }
 
+void recovery_begin(struct sim *s, unsigned actor)
+{
+    struct actor *a = s->actor[actor];
+
+    a->recovery = FINDING;
+    look(a);
+}
+
+void recovery_stop(struct sim *s, unsigned actor)
+{
+    struct actor *a = s->actor[actor];
+
+    if (a->recovery == RECOVERING)
+        recoverer_stop(&a->recoverer);
+    a->recovery = IDLE;
+    a->ended = false;
+    check_held(a);
+}
+
 static void found(struct actor *a, enum err err)
 {
     struct sim *s = a->sim;
 
+    if (err && a->number >= MENDERS) {
+        a->err = err;
+        hand_back(a);
+        return;
+    }
     if (err) {
         find_later(a, 1 + roll(s, RETRY_MAX));
         return;
@@ -383,6 +424,12 @@ void recovery_reply(struct sim *s, const struct request *q, const struct reply *
     settle(a);
 }
 
+void recovery_take(struct actor *a, const struct request *q, const struct reply *r)
+{
+    recoverer_answer(a, q, r);
+    settle(a);
+}
+
 bool recovery_is_over(const struct sim *s, unsigned actor)
 {
     return s->actor[actor]->recovery == OVER;
@@ -391,6 +438,8 @@ bool recovery_is_over(const struct sim *s, unsigned actor)
 void actors_drop(struct sim *s)
 {
     for (unsigned a = 0; a < ACTORS; a++) {
+        if (s->actor[a])
+            mem_free(s->actor[a]->copier);
         mem_free(s->actor[a]);
         s->actor[a] = NULL;
     }

@@ -1,12 +1,14 @@
-/* sim.h - many small lives of a ledger: one writer, two recoverers, six bookies and a metadata
- * store in one process, on one seeded clock.  The same seed always tells the same story.
+/* sim.h - many small lives of a ledger: one writer, two recoverers, two re-replicators, an auditor,
+ * six bookies and a metadata store in one process, on one seeded clock.  The same seed always tells
+ * the same story.
  *
  *   actor --core's effect--> request --network--> bookie --journal, sync--> reply --> core's event
  *
  * The cores are those of ledger/; everything around them is made worse than life: requests and
  * answers are late, lost or out of order, connections are cut, bookies crash and forget what was
- * not synced, turn writes down, misread; the metadata store is slow and sometimes does not know
- * what it did.  At HEAL everything works again, and every ledger must get closed and read.
+ * not synced, turn writes down, misread, lose their disk; the metadata store is slow and sometimes
+ * does not know what it did.  At HEAL everything works again: every ledger must get closed and
+ * read, and be back at full replication.
  *
  * Threads: one.
  */
@@ -22,8 +24,12 @@
 
 enum {
     BOOKIES = 6,
-    ACTORS = 3, /* 0 writes, the others recover and read */
+    ACTORS = 7, /* 0 writes, 1 and 2 recover and read, 3 and 4 re-replicate */
     WRITER = 0,
+    RECOVERERS = 1,
+    MENDERS = 3,
+    HEALER = 5, /* brings back what a bookie's disk had; at the end it compares everything */
+    AUDITOR = 6,
     LEDGERS = 8,
     ENTRIES = 32, /* of a ledger */
     FRAGMENTS = 48,
@@ -73,8 +79,18 @@ struct reply {
     entry_id entry; /* the one that was there, of a READ -1 */
 };
 
+/* What the metadata says of a ledger that lacks copies. */
+struct sim_mark {
+    bool here;
+    int64_t version;  /* never used again, even when the mark is gone */
+    uint32_t bookies; /* that it lacks, a bit each */
+};
+
 struct meta_request {
     bool put;
+    enum { META_RECORD, META_MARK, META_UNMARK } of;
+    struct sim_mark mark;
+    uint64_t revision; /* of the store, when it answered */
     unsigned actor, life;
     unsigned change; /* of the writer's bookies, so many have gone before; 0: something else */
     unsigned ledger;
@@ -100,13 +116,27 @@ struct journal_line {
     struct reply reply;
 };
 
+/* After its disk was lost. */
+enum identity {
+    IDENTITY_SOUND,
+    IDENTITY_REFUSED,  /* its cookie is not where it should be */
+    IDENTITY_SCANNING, /* told to start: looks through the metadata, and does not answer yet */
+    IDENTITY_LIMBO,
+    IDENTITY_LEAVING /* decommissioned, until no ledger names it */
+};
+
 struct sim_bookie {
     bool down;
+    enum identity identity;
+    unsigned scanned;            /* ledgers, of the scan */
+    uint32_t unhealed;           /* ledgers of which copies may be lacking here; a bit each */
+    bool lost[LEDGERS][ENTRIES]; /* was durable, went with the disk, and is not said to be back */
     unsigned frozen_until;
     bool syncing;
     unsigned life;
     bool fenced[LEDGERS], durable_fenced[LEDGERS];
     struct image memory[LEDGERS][ENTRIES], disk[LEDGERS][ENTRIES];
+    bool lost_fence[LEDGERS]; /* was durable; whoever counted on it does so still */
     unsigned lines;
     struct journal_line journal[JOURNAL];
 };
@@ -130,12 +160,16 @@ struct knobs {
     unsigned refuse, misread; /* per mille of adds, of reads */
     unsigned meta_away, meta_unsure;
     unsigned crashes, cuts, partitions, freezes; /* so many, at random times */
-    unsigned alone; /* per mille of the times that a spare is looked for: there is none */
+    bool wipes;                                  /* a disk is lost */
+    bool unmarked;                               /* the auditor begins at HEAL */
+    unsigned lockless; /* per mille of the times that a lock has gone with its session */
+    unsigned alone;    /* per mille of the times that a spare is looked for: there is none */
     bool delay_changes;
-    unsigned total;       /* entries that the writer has */
-    unsigned past;        /* per mille of ledgers that have changed bookies */
-    unsigned pause;       /* of the writer, at most, between appends */
-    unsigned writer_dies; /* when; 0: never */
+    unsigned total;                        /* entries that the writer has */
+    unsigned past;                         /* per mille of ledgers that have changed bookies */
+    unsigned pause;                        /* of the writer, at most, between appends */
+    unsigned writer_dies;                  /* when; 0: never */
+    unsigned writer_stops, writer_goes_on; /* frozen from then on, until then; 0: never */
     unsigned recover_at[ACTORS];
 };
 
@@ -154,9 +188,13 @@ struct actor;
     PLAIN(doubts, k->meta_unsure = 0)                 \
     PLAIN(past, k->past = 0)                          \
     PLAIN(death, k->writer_dies = 0)                  \
+    PLAIN(sleep, k->writer_stops = 0)                 \
     PLAIN(distance, memset(k->far, 0, sizeof k->far)) \
     PLAIN(loneliness, k->alone = 0)                   \
     PLAIN(patience, k->delay_changes = false)         \
+    PLAIN(wipes, k->wipes = false)                    \
+    PLAIN(marks, k->unmarked = true)                  \
+    PLAIN(haste, k->lockless = 0)                     \
     PLAIN(company, k->recover_at[2] = HEAL) /* one recoverer at first */
 
 enum plain {
@@ -185,6 +223,11 @@ struct sim {
     unsigned ledgers;
     struct truth *truth;
     struct sim_bookie *bookie;
+    uint64_t revision; /* of all that the store has */
+    struct sim_mark mark[LEDGERS];
+    unsigned lock[LEDGERS];             /* an actor's number, or 0 */
+    unsigned lost_at[LEDGERS][BOOKIES]; /* marked for it while it was away since then, or 0 */
+    struct audit *audit;
     unsigned cut_until[ACTORS][BOOKIES];
     struct actor *actor[ACTORS];
     struct tally *tally;
@@ -213,7 +256,28 @@ void bookie_take(struct sim *s, unsigned request);
 void bookie_crash(struct sim *s, unsigned b);
 void bookie_freeze(struct sim *s, unsigned b);
 
-/* metadata.c: answers come to actor_meta() */
+/* amnesia.c */
+void bookie_wipe(struct sim *s, unsigned b);
+bool bookie_is_here(const struct sim *s, unsigned b); /* registered */
+bool bookie_is_out(const struct sim *s, unsigned b);  /* for good, as it seems */
+/* Instead of "it is not here": unknown, as long as its disk is not made up for. */
+enum err bookie_denial(const struct sim_bookie *k, enum err no);
+void amnesia_healed(struct sim *s, unsigned b); /* every ledger of `unhealed` was seen to */
+bool amnesia_is_over(const struct sim *s);
+
+/* audit.c */
+void audit_start(struct sim *s);
+void audit_meta(struct sim *s, const struct meta_request *m, enum err err);
+void audit_drop(struct sim *s);
+
+/* mending.c */
+void mending_start(struct sim *s);
+void mending_reply(struct sim *s, const struct request *q, const struct reply *r);
+void mending_meta(struct sim *s, const struct meta_request *m, enum err err);
+void mending_recovered(struct sim *s, unsigned actor, enum err err);
+bool mending_is_over(const struct sim *s);
+
+/* metadata.c: answers come to the actor's ..._meta() */
 void meta_ask(struct sim *s, const struct meta_request *m);
 struct ledger_facts facts_of(const struct sim *s, const struct record *r);
 
@@ -222,8 +286,11 @@ void writer_start(struct sim *s);
 void writer_reply(struct sim *s, const struct request *q, const struct reply *r);
 void writer_meta(struct sim *s, const struct meta_request *m, enum err err);
 void writer_kill(struct sim *s);
+bool writer_sleeps(const struct sim *s);
 void writer_past(struct sim *s, unsigned ledger); /* what was confirmed in a first fragment */
 void recovery_start(struct sim *s, unsigned actor);
+void recovery_begin(struct sim *s, unsigned actor); /* of its ledger, for a mender */
+void recovery_stop(struct sim *s, unsigned actor);
 void recovery_reply(struct sim *s, const struct request *q, const struct reply *r);
 void recovery_meta(struct sim *s, const struct meta_request *m, enum err err);
 bool recovery_is_over(const struct sim *s, unsigned actor);
@@ -236,6 +303,7 @@ void check_put(struct sim *s, const struct meta_request *m);
 void check_covered(struct sim *s, unsigned ledger); /* a recoverer believes that it is */
 void check_confirmed(struct sim *s, unsigned ledger, entry_id e, unsigned value);
 void check_all(struct sim *s); /* after every step: the ledgers that were touched */
+void check_unmarked(struct sim *s, unsigned ledger);
 void check_end(struct sim *s);
 
 #endif

@@ -14,6 +14,7 @@
     TALLY(copied, "entries written back")                                       \
     TALLY(replaced, "bookies replaced by a recovery")                           \
     TALLY(many, "recoveries of ledgers of three fragments or more")             \
+    TALLY(slept, "writers frozen for long")                                     \
     TALLY(failed, "writers that gave a ledger up")                              \
     TALLY(fenced, "writers fenced by a bookie")                                 \
     TALLY(changes, "changes of bookies begun by a writer")                      \
@@ -30,6 +31,25 @@
     TALLY(crashes, "crashes of bookies")                                        \
     TALLY(frozen, "bookies frozen")                                             \
     TALLY(unsure, "answers of the metadata store that left open what it did")   \
+    TALLY(wiped, "disks lost")                                                  \
+    TALLY(limbo, "bookies told to start without what they had")                 \
+    TALLY(healed, "and made up for it")                                         \
+    TALLY(fresh, "bookies that are new at the address of one that has left")    \
+    TALLY(unknown, "reads answered with \"unknown\" for want of a disk")        \
+    TALLY(audits, "audits")                                                     \
+    TALLY(marks, "ledgers marked")                                              \
+    TALLY(marked_again, "while they were marked already")                       \
+    TALLY(unmarked, "marks taken away")                                         \
+    TALLY(newer, "marks that stayed, because they were newer")                  \
+    TALLY(together, "repairs begun while another was at the same ledger")       \
+    TALLY(moved, "slots of fragments given to other bookies")                   \
+    TALLY(moved_open, "of ledgers that were not closed")                        \
+    TALLY(move_lost, "that somebody else was faster than")                      \
+    TALLY(waited, "repairs that left the writer its time")                      \
+    TALLY(mend_fenced, "ledgers fenced for a repair")                           \
+    TALLY(rewritten, "copies written again where they were lacking")            \
+    TALLY(mend_dead, "re-replicators that died at it")                          \
+    TALLY(stale_census, "repairs that waited for a newer census")               \
     TALLY(second_reads, "reads asked of a second bookie besides a slow one")    \
     TALLY(steps, "steps")
 

@@ -25,6 +25,7 @@ void sim_drop(struct sim **sim)
     struct sim *s = *sim;
 
     actors_drop(s);
+    audit_drop(s);
     mem_free(s->heap);
     mem_free(s->requests);
     mem_free(s->meta_requests);
@@ -162,10 +163,15 @@ static struct knobs knobs_of(struct sim *s)
             k.far[roll(s, ACTORS)][roll(s, BOOKIES)] = roll(s, chance(s, 700) ? 120 : 600);
     k.pause = 1 + roll(s, chance(s, 500) ? 25 : 150);
     k.writer_dies = chance(s, 500) ? 1 + roll(s, HEAL / 2) : 0;
-    for (unsigned a = 1; a < ACTORS; a++)
+    k.writer_stops = chance(s, 300) ? 1 + roll(s, HEAL / 4) : 0;
+    k.writer_goes_on = k.writer_stops + roll(s, HEAL / 2);
+    for (unsigned a = RECOVERERS; a < MENDERS; a++)
         k.recover_at[a] = 1 + roll(s, chance(s, 800) ? HEAL / 10 : HEAL);
     if (chance(s, 500)) /* both at once */
         k.recover_at[2] = k.recover_at[1] + roll(s, 40);
+    k.wipes = k.quorum.ack > 1 && chance(s, 500);
+    k.lockless = chance(s, 500) ? roll(s, 300) : 0;
+    k.unmarked = chance(s, 200);
     return k;
 }
 
@@ -183,6 +189,11 @@ static void simplify(struct knobs *k, unsigned without, unsigned entries)
 static void crash_event(struct sim *s, struct event *e)
 {
     bookie_crash(s, e->a);
+}
+
+static void wipe_event(struct sim *s, struct event *e)
+{
+    bookie_wipe(s, e->a);
 }
 
 static void freeze_event(struct sim *s, struct event *e)
@@ -224,6 +235,7 @@ static void plan(struct sim *s, unsigned times, void (*run)(struct sim *s, struc
 static void begin(struct sim *s, uint64_t seed, bool loud)
 {
     actors_drop(s);
+    audit_drop(s);
     s->seed = seed * 0x9e3779b97f4a7c15u + 1;
     s->now = s->order = s->n = 0;
     s->loud = loud;
@@ -235,13 +247,19 @@ static void begin(struct sim *s, uint64_t seed, bool loud)
     memset(s->truth, 0, LEDGERS * sizeof *s->truth);
     memset(s->bookie, 0, BOOKIES * sizeof *s->bookie);
     memset(s->cut_until, 0, sizeof s->cut_until);
+    memset(s->mark, 0, sizeof s->mark);
+    memset(s->lock, 0, sizeof s->lock);
+    memset(s->lost_at, 0, sizeof s->lost_at);
+    s->revision = 1;
     s->knobs = knobs_of(s);
     simplify(&s->knobs, s->without, s->entries);
     plan(s, s->knobs.crashes, crash_event);
     plan(s, s->knobs.freezes, freeze_event);
     plan(s, s->knobs.cuts, cut_event);
     plan(s, s->knobs.partitions, partition_event);
-    for (unsigned a = 1; a < ACTORS; a++)
+    if (s->knobs.wipes)
+        later(s, roll(s, HEAL / 2), wipe_event)->a = roll(s, BOOKIES);
+    for (unsigned a = RECOVERERS; a < MENDERS; a++)
         later(s, s->knobs.recover_at[a], recover_event)->a = a;
     if (s->knobs.writer_dies)
         later(s, s->knobs.writer_dies, kill_event);
@@ -253,10 +271,12 @@ const char *sim_run(struct sim *s, uint64_t seed, bool loud)
     say(s, "E=%u Qw=%u Qa=%u, %u entries", s->knobs.quorum.ensemble, s->knobs.quorum.write,
         s->knobs.quorum.ack, s->knobs.total);
     writer_start(s);
+    mending_start(s);
+    audit_start(s);
     while (s->n > 0 && !s->fault) {
         struct event e = take_first(s);
         s->now = e.time;
-        if (s->now > END)
+        if (s->now > END || mending_is_over(s))
             break;
         e.run(s, &e);
         check_all(s);

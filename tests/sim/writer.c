@@ -62,6 +62,7 @@ static bool spare(void *ctx, const struct fragment *next, unsigned slot, bool mu
         bool taken = false;
         for (unsigned k = 0; k < s->knobs.quorum.ensemble; k++)
             taken |= next->bookie[k] == b;
+        taken |= bookie_is_out(s, b);
         if (taken)
             continue;
         say(s, "writer: b%u shall take b%u's place", b, w->appender.tail.bookie[slot]);
@@ -290,6 +291,13 @@ static void append_event(struct sim *s, struct event *e)
 
     if (w->life != e->a || w->writer != WRITING || w->ledger != e->b)
         return;
+    if (writer_sleeps(s)) {
+        struct event *then = later(s, s->knobs.writer_goes_on - s->now, append_event);
+        then->a = e->a;
+        then->b = e->b;
+        s->tally->slept++;
+        return;
+    }
     if (chance(s, 300))
         appender_try(&w->appender);
     for (unsigned n = 1 + roll(s, BURST_MAX); n > 0; n--) {
@@ -363,12 +371,13 @@ static void begin_writing(struct actor *w)
 
 static void choose(struct sim *s, struct fragment *f)
 {
-    unsigned left[BOOKIES];
+    unsigned left[BOOKIES], n = 0;
 
     for (unsigned b = 0; b < BOOKIES; b++)
-        left[b] = b;
+        if (!bookie_is_out(s, b))
+            left[n++] = b;
     for (unsigned i = 0; i < s->knobs.quorum.ensemble; i++) {
-        unsigned pick = i + roll(s, BOOKIES - i), t = left[i];
+        unsigned pick = i + roll(s, n - i), t = left[i];
         left[i] = left[pick];
         left[pick] = t;
         f->bookie[i] = left[i];
@@ -482,8 +491,16 @@ void writer_start(struct sim *s)
         if (!s->actor[a])
             s->actor[a] = mem_new(struct actor);
         *s->actor[a] = (struct actor){.sim = s, .number = a, .life = 1};
+        if (a >= MENDERS)
+            s->actor[a]->copier = mem_new(struct copier);
     }
     later(s, 1, create)->a = 1;
+}
+
+bool writer_sleeps(const struct sim *s)
+{
+    return s->knobs.writer_stops && s->now >= s->knobs.writer_stops &&
+           s->now < s->knobs.writer_goes_on;
 }
 
 void writer_kill(struct sim *s)
