@@ -2,6 +2,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,11 +17,20 @@
 
 enum { POLL_MS = 1000 };
 
+/* Ledgers in recovery when the bookie took nothing new any more: who recovers one may have given
+ * it entries, and name it when he has found the end. */
+struct recoveries {
+    bool known;
+    size_t n, room;
+    int64_t *id; /* ascending */
+};
+
 struct bookie_command {
     const char *url, *bookie;
     struct meta_etcd_conf etcd;
     bool cancel, now;
     struct metadata *m;
+    struct recoveries first;
 };
 
 static const char help[] =
@@ -126,6 +136,7 @@ static int autorecovery(struct bookie_command *b, const char *what)
 struct names {
     const char *bookie;
     uint64_t ledgers, unreadable;
+    struct recoveries now;
 };
 
 static bool record_names(const Bookkeeper__LedgerMetadataFormat *r, const char *bookie)
@@ -135,6 +146,35 @@ static bool record_names(const Bookkeeper__LedgerMetadataFormat *r, const char *
             if (strcmp(r->segment[i]->ensemblemember[k], bookie) == 0)
                 return true;
     return false;
+}
+
+static void remember(struct recoveries *r, int64_t id)
+{
+    if (r->n == r->room) {
+        r->room = r->room ? 2 * r->room : 64;
+        r->id = mem_resize(r->id, r->room * sizeof *r->id);
+    }
+    r->id[r->n++] = id;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Of those that were known at first, the ones that are still there. */
+static void keep_common(struct recoveries *first, struct recoveries *now)
+{
+    size_t kept = 0;
+
+    if (now->n > 0)
+        qsort(now->id, now->n, sizeof *now->id, by_id);
+    for (size_t i = 0; now->n > 0 && i < first->n; i++)
+        if (bsearch(&first->id[i], now->id, now->n, sizeof *now->id, by_id))
+            first->id[kept++] = first->id[i];
+    first->n = kept;
 }
 
 static void count_name(void *ctx, const struct meta_item *item)
@@ -150,6 +190,8 @@ static void count_name(void *ctx, const struct meta_item *item)
         return;
     }
     n->ledgers += record_names(record, n->bookie);
+    if (record->state == BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__IN_RECOVERY)
+        remember(&n->now, id);
     bookkeeper__ledger_metadata_format__free_unpacked(record, NULL);
 }
 
@@ -198,8 +240,17 @@ static enum err look(struct bookie_command *b, const struct places *p, struct na
 
     TRY(err);
     *n = (struct names){.bookie = b->bookie};
-    TRY(store_scan(b->m, PATH_LEDGERS "/", false, count_name, n));
-    *out = !writable && n->ledgers == 0 && n->unreadable == 0;
+    err = store_scan(b->m, PATH_LEDGERS "/", false, count_name, n);
+    if (!err && !writable && b->first.known) {
+        keep_common(&b->first, &n->now);
+    } else if (!err && !writable) {
+        b->first = n->now;
+        b->first.known = true;
+        n->now = (struct recoveries){0};
+    }
+    mem_free(n->now.id);
+    TRY(err);
+    *out = !writable && n->ledgers == 0 && n->unreadable == 0 && b->first.n == 0;
     return ERR_OK;
 }
 
@@ -212,7 +263,7 @@ static void pause_ms(long ms)
 
 static int wait_empty(struct bookie_command *b, const struct places *p)
 {
-    uint64_t told = UINT64_MAX;
+    uint64_t told = UINT64_MAX, left;
     struct names n;
     bool out = false;
 
@@ -220,10 +271,11 @@ static int wait_empty(struct bookie_command *b, const struct places *p)
         enum err err = look(b, p, &n, &out);
         if (err)
             return fail(b->bookie, err);
-        if (n.ledgers + n.unreadable != told)
-            printf("%" PRIu64 " ledgers name %s, %" PRIu64 " cannot be read\n", n.ledgers,
-                   b->bookie, n.unreadable);
-        told = n.ledgers + n.unreadable;
+        left = n.ledgers + n.unreadable + b->first.n;
+        if (left != told)
+            printf("%" PRIu64 " ledgers name %s, %" PRIu64 " cannot be read, %zu are in recovery\n",
+                   n.ledgers, b->bookie, n.unreadable, b->first.n);
+        told = left;
         fflush(stdout);
         if (out)
             return finish(b, p);

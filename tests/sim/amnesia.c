@@ -14,35 +14,28 @@ bool bookie_is_out(const struct sim *s, unsigned b)
 {
     enum identity i = s->bookie[b].identity;
 
-    return i != IDENTITY_SOUND && i != IDENTITY_LIMBO;
+    return i != IDENTITY_SOUND;
 }
 
-enum err bookie_denial(const struct sim_bookie *k, enum err no)
+enum err bookie_denial(const struct sim_bookie *k, unsigned ledger, enum err no)
 {
-    return k->identity == IDENTITY_LIMBO ? ERR_UNKNOWN_STATE : no;
+    return k->unhealed >> ledger & 1 ? ERR_UNKNOWN_STATE : no;
 }
 
-static bool names(const struct record *r, unsigned ensemble, unsigned b)
+bool record_names(const struct sim *s, const struct record *r, unsigned b)
 {
     for (unsigned i = 0; i < r->n; i++)
-        for (unsigned k = 0; k < ensemble; k++)
+        for (unsigned k = 0; k < s->knobs.quorum.ensemble; k++)
             if (r->fragment[i].bookie[k] == b)
                 return true;
     return false;
 }
 
-static void forget_losses(struct sim *s, unsigned b)
-{
-    memset(s->bookie[b].lost, 0, sizeof s->bookie[b].lost);
-    for (unsigned l = 0; l < s->ledgers; l++)
-        s->truth[l].touched = true;
-}
-
-static void serve(struct sim *s, unsigned b, enum identity as)
+static void serve(struct sim *s, unsigned b)
 {
     struct sim_bookie *k = &s->bookie[b];
 
-    k->identity = as;
+    k->identity = IDENTITY_SOUND;
     k->down = false;
     s->revision++;
     for (unsigned l = 0; l < LEDGERS; l++)
@@ -51,22 +44,20 @@ static void serve(struct sim *s, unsigned b, enum identity as)
 
 /* ---- told to start without what it had ---- */
 
-/* What it may have promised: to take no more from whoever wrote before, which a ledger's record
- * does not say of each bookie; and copies, also of a recovery that has not put its name there. */
+/* As bookie/integrity.c does it.  What it may have promised: to take no more from whoever wrote
+ * before, and copies, also of a recovery that has not put its name there yet. */
 static void scan_one(struct sim *s, unsigned b, unsigned ledger)
 {
     struct sim_bookie *k = &s->bookie[b];
     const struct record *r = &s->records[ledger];
-    const struct fragment *tail = &r->fragment[r->n - 1];
+    struct record tail = {.n = 1};
 
     if (!r->exists)
         return;
-    bool in_tail = false;
-    for (unsigned i = 0; i < s->knobs.quorum.ensemble; i++)
-        in_tail |= tail->bookie[i] == b;
-    if (r->state != LEDGER_CLOSED && in_tail)
+    tail.fragment[0] = r->fragment[r->n - 1];
+    if (r->state == LEDGER_OPEN ? record_names(s, &tail, b) : record_names(s, r, b))
         k->fenced[ledger] = k->durable_fenced[ledger] = true;
-    if (names(r, s->knobs.quorum.ensemble, b) || r->state == LEDGER_IN_RECOVERY)
+    if (record_names(s, r, b) || r->state == LEDGER_IN_RECOVERY)
         k->unhealed |= 1u << ledger;
 }
 
@@ -80,27 +71,41 @@ static void scan_event(struct sim *s, struct event *e)
         later(s, 1 + roll(s, SCAN_MAX), scan_event)->a = b;
         return;
     }
-    say(s, "b%u starts without its disk; to be made up for: ledgers %x", b, k->unhealed);
+    say(s, "b%u starts without its disk; in limbo: ledgers %x", b, k->unhealed);
     s->tally->limbo++;
-    serve(s, b, IDENTITY_LIMBO);
+    serve(s, b);
 }
 
-void amnesia_healed(struct sim *s, unsigned b)
+void amnesia_healed(struct sim *s, unsigned b, unsigned ledger)
 {
-    say(s, "b%u has everything again", b);
-    s->tally->healed++;
-    s->bookie[b].identity = IDENTITY_SOUND;
-    forget_losses(s, b);
+    struct sim_bookie *k = &s->bookie[b];
+
+    say(s, "b%u has all of ledger %u again", b, ledger);
+    k->unhealed &= ~(1u << ledger);
+    s->tally->healed += k->unhealed == 0;
+    memset(k->lost[ledger], 0, sizeof k->lost[ledger]);
+    s->truth[ledger].touched = true;
 }
 
 /* ---- decommissioned, and a new one where it was ---- */
+
+/* Somebody names it, or may have given it entries and name it when he has found the end. */
+static bool is_wanted(struct sim *s, unsigned b, unsigned ledger)
+{
+    const struct record *r = &s->records[ledger];
+    uint32_t bit = 1u << ledger;
+
+    if (r->state != LEDGER_IN_RECOVERY)
+        s->bookie[b].in_recovery &= ~bit;
+    return s->bookie[b].in_recovery & bit || record_names(s, r, b);
+}
 
 static void poll_event(struct sim *s, struct event *e)
 {
     unsigned b = e->a;
 
     for (unsigned l = 0; l < s->ledgers; l++)
-        if (names(&s->records[l], s->knobs.quorum.ensemble, b)) {
+        if (is_wanted(s, b, l)) {
             later(s, POLL, poll_event)->a = b;
             return;
         }
@@ -108,8 +113,10 @@ static void poll_event(struct sim *s, struct event *e)
     s->tally->fresh++;
     memset(s->bookie[b].memory, 0, sizeof s->bookie[b].memory);
     memset(s->bookie[b].disk, 0, sizeof s->bookie[b].disk);
-    forget_losses(s, b);
-    serve(s, b, IDENTITY_SOUND);
+    memset(s->bookie[b].lost, 0, sizeof s->bookie[b].lost);
+    for (unsigned l = 0; l < s->ledgers; l++)
+        s->truth[l].touched = true;
+    serve(s, b);
 }
 
 /* ---- both ---- */
@@ -120,6 +127,9 @@ static void operator_event(struct sim *s, struct event *e)
     bool limbo = chance(s, LIMBO_PER_MILLE);
 
     say(s, "b%u %s", e->a, limbo ? "is told to start without its disk" : "is decommissioned");
+    for (unsigned l = 0; l < s->ledgers; l++)
+        if (s->records[l].state == LEDGER_IN_RECOVERY)
+            k->in_recovery |= 1u << l;
     k->identity = limbo ? IDENTITY_SCANNING : IDENTITY_LEAVING;
     s->revision++;
     later(s, limbo ? 1 : LEAVES, limbo ? scan_event : poll_event)->a = e->a;
@@ -150,7 +160,7 @@ void bookie_wipe(struct sim *s, unsigned b)
 bool amnesia_is_over(const struct sim *s)
 {
     for (unsigned b = 0; b < BOOKIES; b++)
-        if (s->bookie[b].identity != IDENTITY_SOUND)
+        if (s->bookie[b].identity != IDENTITY_SOUND || s->bookie[b].unhealed)
             return false;
     return true;
 }

@@ -109,12 +109,12 @@ static struct reply look_up(struct sim *s, const struct request *q)
         for (entry_id i = 0; i < ENTRIES; i++)
             e = all[i].here ? i : e;
     /* Of the last entry there is, nothing is known either: there may have been later ones. */
-    if (q->entry == ENTRY_NONE && bookie_denial(&s->bookie[q->bookie], ERR_OK))
+    if (q->entry == ENTRY_NONE && bookie_denial(&s->bookie[q->bookie], q->ledger, ERR_OK))
         e = ENTRY_NONE;
     if (e == ENTRY_NONE || e >= ENTRIES || !all[e].here) {
         enum err no = chance(s, 200) ? ERR_NO_LEDGER : ERR_NO_ENTRY;
-        s->tally->unknown += bookie_denial(&s->bookie[q->bookie], no) != no;
-        return (struct reply){.err = bookie_denial(&s->bookie[q->bookie], no)};
+        s->tally->unknown += bookie_denial(&s->bookie[q->bookie], q->ledger, no) != no;
+        return (struct reply){.err = bookie_denial(&s->bookie[q->bookie], q->ledger, no)};
     }
     return (struct reply){.image = all[e], .entry = e};
 }

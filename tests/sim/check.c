@@ -52,16 +52,24 @@ static bool is_safe(const struct sim *s, unsigned ledger, entry_id e)
     return copies(s, ledger, e, &there) >= s->knobs.quorum.ack && there > 0;
 }
 
+/* The k-th bookie that the writer wants e from, as long as it does not know of the recovery. */
+static unsigned tail_holder(const struct sim *s, const struct truth *t, entry_id e, unsigned k)
+{
+    return t->tail.bookie[((unsigned)e + k) % s->knobs.quorum.ensemble];
+}
+
 /* Some Qa bookies of a write set could still take a plain add and not know of the fence. */
 static bool is_covered(const struct sim *s, unsigned ledger)
 {
-    const struct record *r = &s->records[ledger];
+    const struct truth *t = &s->truth[ledger];
     struct quorum q = s->knobs.quorum;
 
+    if (s->records[ledger].state == LEDGER_OPEN)
+        return false;
     for (unsigned start = 0; start < q.ensemble; start++) {
         unsigned unfenced = 0;
         for (unsigned k = 0; k < q.write; k++) {
-            unsigned b = r->fragment[r->n - 1].bookie[(start + k) % q.ensemble];
+            unsigned b = tail_holder(s, t, start, k);
             unfenced += !s->bookie[b].durable_fenced[ledger] && !s->bookie[b].lost_fence[ledger];
         }
         if (unfenced >= q.ack)
@@ -79,14 +87,13 @@ void check_covered(struct sim *s, unsigned ledger)
 static void check_late_copy(struct sim *s, unsigned bookie, const struct journal_line *line)
 {
     struct truth *t = &s->truth[line->ledger];
-    const struct record *r = &s->records[line->ledger];
     unsigned n = 0;
 
-    if (line->entry < r->fragment[r->n - 1].first)
+    if (line->entry < t->tail.first)
         return; /* it was confirmed elsewhere, before its bookies were replaced */
     t->late_copies[line->entry] |= 1u << bookie;
     for (unsigned k = 0; k < s->knobs.quorum.write; k++)
-        n += t->late_copies[line->entry] >> holder(s, r, line->entry, k) & 1;
+        n += t->late_copies[line->entry] >> tail_holder(s, t, line->entry, k) & 1;
     if (n >= s->knobs.quorum.ack)
         fault(s, "I5: entry %d of ledger %u reached its ack quorum after the fence covered it",
               (int)line->entry, line->ledger);
@@ -284,8 +291,9 @@ void check_unmarked(struct sim *s, unsigned ledger)
 static void check_full(struct sim *s, unsigned ledger)
 {
     for (entry_id e = 0; e <= s->records[ledger].last; e++) {
-        unsigned there;
-        copies(s, ledger, e, &there);
+        unsigned there = 0;
+        for (unsigned k = 0; k < s->knobs.quorum.write; k++)
+            there += s->bookie[holder(s, &s->records[ledger], e, k)].memory[ledger][e].here;
         if (there < s->knobs.quorum.write)
             fault(s, "L2: entry %d of ledger %u has %u copies only", (int)e, ledger, there);
     }

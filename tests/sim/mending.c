@@ -357,7 +357,7 @@ static void take_mark(struct actor *a)
 static struct sim_bookie *in_limbo(struct sim *s)
 {
     for (unsigned b = 0; b < BOOKIES; b++)
-        if (s->bookie[b].identity == IDENTITY_LIMBO)
+        if (s->bookie[b].unhealed && !s->bookie[b].down)
             return &s->bookie[b];
     return NULL;
 }
@@ -376,6 +376,9 @@ static bool all_closed(const struct sim *s)
 /* Closed first, if need be by a recovery: then every entry that it should have is known. */
 static void heal(struct actor *a, unsigned ledger)
 {
+    const struct sim_bookie *k = in_limbo(a->sim);
+
+    a->to_life = k ? k->life : 0;
     a->ledger = ledger;
     a->mend = MEND_LEDGER;
     recovery_begin(a->sim, a->number);
@@ -387,11 +390,8 @@ static void heal_next(struct actor *a)
     struct sim_bookie *k = in_limbo(s);
     uint32_t all = (1u << s->ledgers) - 1;
 
-    if (k && k->unhealed) {
+    if (k) {
         heal(a, (unsigned)__builtin_ctz(k->unhealed));
-    } else if (k) {
-        amnesia_healed(s, (unsigned)(k - s->bookie));
-        rest(a, 1);
     } else if (!all_closed(s)) {
         rest(a, REST_MAX);
     } else if (a->scrubbed != all) {
@@ -401,15 +401,21 @@ static void heal_next(struct actor *a)
     }
 }
 
+/* What was found there may have been in its memory only. */
+static bool is_durable(const struct actor *a, const struct sim_bookie *k)
+{
+    return k->lines == 0 && k->life == a->to_life;
+}
+
 static void heal_done(struct actor *a)
 {
     struct sim_bookie *k = in_limbo(a->sim);
 
     say(a->sim, "a%u: every copy of ledger %u is compared: %s", a->number, a->ledger,
         err_name(a->mend_err));
-    if (!a->mend_err && k)
-        k->unhealed &= ~(1u << a->ledger);
-    else if (!a->mend_err)
+    if (k && !a->mend_err && is_durable(a, k))
+        amnesia_healed(a->sim, (unsigned)(k - a->sim->bookie), a->ledger);
+    else if (!k && !a->mend_err)
         a->scrubbed |= 1u << a->ledger;
     rest(a, 1 + (a->mend_err ? roll(a->sim, REST_MAX) : 0));
 }

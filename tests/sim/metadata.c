@@ -66,6 +66,12 @@ static enum err put(struct sim *s, struct meta_request *m)
     if (version != m->expected)
         return ERR_BAD_VERSION;
     check_put(s, m);
+    /* Whoever names a lost one anew has to see to it; the mark did not mean that. */
+    for (unsigned b = 0; b < BOOKIES; b++)
+        if (!record_names(s, r, b))
+            s->lost_at[m->ledger][b] = 0;
+    if (m->record.state == LEDGER_IN_RECOVERY && r->state == LEDGER_OPEN)
+        s->truth[m->ledger].tail = m->record.fragment[m->record.n - 1];
     *r = m->record;
     r->exists = true;
     r->version = m->record.version = version + 1;

@@ -121,14 +121,14 @@ enum identity {
     IDENTITY_SOUND,
     IDENTITY_REFUSED,  /* its cookie is not where it should be */
     IDENTITY_SCANNING, /* told to start: looks through the metadata, and does not answer yet */
-    IDENTITY_LIMBO,
-    IDENTITY_LEAVING /* decommissioned, until no ledger names it */
+    IDENTITY_LEAVING   /* decommissioned, until no ledger names it */
 };
 
 struct sim_bookie {
     bool down;
     enum identity identity;
     unsigned scanned;            /* ledgers, of the scan */
+    uint32_t in_recovery;        /* ledgers, when it began to leave */
     uint32_t unhealed;           /* ledgers of which copies may be lacking here; a bit each */
     bool lost[LEDGERS][ENTRIES]; /* was durable, went with the disk, and is not said to be back */
     unsigned frozen_until;
@@ -146,6 +146,7 @@ struct truth {
     unsigned sent;                 /* entries 0 .. sent-1 were handed to a bookie */
     unsigned value[ENTRIES];       /* of each */
     unsigned confirmed;            /* entries 0 .. confirmed-1 */
+    struct fragment tail;          /* when it was marked for recovery: what the writer knows */
     bool covered;                  /* enough bookies have a durable fence */
     uint32_t late_copies[ENTRIES]; /* bookies with a plain copy that came after that */
     bool sealed;                   /* closed by its writer */
@@ -261,8 +262,9 @@ void bookie_wipe(struct sim *s, unsigned b);
 bool bookie_is_here(const struct sim *s, unsigned b); /* registered */
 bool bookie_is_out(const struct sim *s, unsigned b);  /* for good, as it seems */
 /* Instead of "it is not here": unknown, as long as its disk is not made up for. */
-enum err bookie_denial(const struct sim_bookie *k, enum err no);
-void amnesia_healed(struct sim *s, unsigned b); /* every ledger of `unhealed` was seen to */
+enum err bookie_denial(const struct sim_bookie *k, unsigned ledger, enum err no);
+void amnesia_healed(struct sim *s, unsigned b, unsigned ledger); /* all that it lacked is there */
+bool record_names(const struct sim *s, const struct record *r, unsigned b);
 bool amnesia_is_over(const struct sim *s);
 
 /* audit.c */
