@@ -31,11 +31,33 @@ bool record_names(const struct sim *s, const struct record *r, unsigned b)
     return false;
 }
 
+static bool knows(const struct sim_bookie *k, unsigned ledger)
+{
+    for (unsigned e = 0; e < ENTRIES; e++)
+        if (k->memory[ledger][e].here)
+            return true;
+    return k->fenced[ledger];
+}
+
+/* Whoever it was moved away from is not named any more; who wrote it before need not know that. */
+bool bookie_may_have_fenced(const struct sim *s, unsigned b, unsigned ledger)
+{
+    const struct sim_bookie *k = &s->bookie[b];
+    const struct record *r = &s->records[ledger];
+
+    if (ledger >= k->newest || knows(k, ledger))
+        return false;
+    struct record tail = {.n = 1};
+    tail.fragment[0] = r->fragment[r->n - 1];
+    return r->state != LEDGER_OPEN || !record_names(s, &tail, b);
+}
+
 static void serve(struct sim *s, unsigned b)
 {
     struct sim_bookie *k = &s->bookie[b];
 
     k->identity = IDENTITY_SOUND;
+    k->newest = s->ledgers;
     k->down = false;
     s->revision++;
     for (unsigned l = 0; l < LEDGERS; l++)

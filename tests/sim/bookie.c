@@ -76,7 +76,9 @@ static void take_add(struct sim *s, unsigned request)
     struct sim_bookie *k = &s->bookie[q->bookie];
     struct reply r = {0};
 
-    if (!(q->flags & BOOKIE_RECOVERY_ADD) && k->fenced[q->ledger]) {
+    bool plain = !(q->flags & BOOKIE_RECOVERY_ADD);
+
+    if (plain && (k->fenced[q->ledger] || bookie_may_have_fenced(s, q->bookie, q->ledger))) {
         r.err = ERR_FENCED;
     } else if (!healed(s) && chance(s, s->knobs.refuse)) {
         r.err = refusal(s);

@@ -128,6 +128,7 @@ struct sim_bookie {
     bool down;
     enum identity identity;
     unsigned scanned;            /* ledgers, of the scan */
+    unsigned newest;             /* ledgers that there were when it had nothing any more */
     uint32_t in_recovery;        /* ledgers, when it began to leave */
     uint32_t unhealed;           /* ledgers of which copies may be lacking here; a bit each */
     bool lost[LEDGERS][ENTRIES]; /* was durable, went with the disk, and is not said to be back */
@@ -264,6 +265,8 @@ bool bookie_is_out(const struct sim *s, unsigned b);  /* for good, as it seems *
 /* Instead of "it is not here": unknown, as long as its disk is not made up for. */
 enum err bookie_denial(const struct sim_bookie *k, unsigned ledger, enum err no);
 void amnesia_healed(struct sim *s, unsigned b, unsigned ledger); /* all that it lacked is there */
+/* It may have been fenced here, by who is forgotten. */
+bool bookie_may_have_fenced(const struct sim *s, unsigned b, unsigned ledger);
 bool record_names(const struct sim *s, const struct record *r, unsigned b);
 bool amnesia_is_over(const struct sim *s);
 

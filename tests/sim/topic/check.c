@@ -69,7 +69,7 @@ static void forgive(unsigned c, const struct segments *row)
 
 void check_cursors(const struct owner *o)
 {
-    static const char *const names[CURSORS] = {"a", "b"};
+    static const char *const names[CURSORS] = {"a", "b", "c"};
     const struct segments *row = managed_ledger_segments(o->ml);
 
     for (unsigned c = 0; c < CURSORS; c++) {
@@ -77,6 +77,11 @@ void check_cursors(const struct owner *o)
         if (!cursor) {
             if (topic.has_cursor[c] && topic.made_us[c] < o->began_us)
                 topic_fault("cursor %u is gone", c);
+            continue;
+        }
+        if (c == LATE && topic.late_over) {
+            if (topic.deleted_us && topic.deleted_us < o->began_us && topic.late_open == 0)
+                topic_fault("cursor %u was deleted, and is back", c);
             continue;
         }
         if (!topic.has_cursor[c]) {

@@ -11,7 +11,7 @@
 
 enum { ACTS = 400, ACT_US = 4000, LIMIT_US = 600 * 1000 * 1000 };
 
-static const char *const cursor_names[CURSORS] = {"a", "b"};
+static const char *const cursor_names[CURSORS] = {"a", "b", "c"};
 static struct ml_conf conf;
 
 /* ---- owners ---- */
@@ -46,6 +46,20 @@ static void begin_loop(struct owner *o)
     memset(o->acks, 0, sizeof o->acks);
 }
 
+/* Of each entry up to p, or behind it. */
+static void set_acks(unsigned c, struct position p, bool behind, enum ack_state from,
+                     enum ack_state to)
+{
+    for (unsigned l = 0; l < topic.logs; l++)
+        for (int e = 0; e < LOG_ENTRIES; e++) {
+            struct position at = {l, e};
+            if ((position_compare(at, p) > 0) != behind || topic.ack[c][l][e] != from)
+                continue;
+            topic.ack[c][l][e] = (uint8_t)to;
+            topic.acked_us[c][l][e] = topic.now;
+        }
+}
+
 struct making {
     struct ml_cursor_call call;
     struct owner *owner;
@@ -58,23 +72,35 @@ static void made(struct ml_cursor_call *call, enum err err, struct cursor *curso
 
     (void)cursor;
     topic_say("owner %u: cursor %u: %s", m->owner->number, m->c, err_name(err));
-    if (err)
+    topic.tally->made += !err;
+    topic.tally->made_unsure += err != ERR_OK;
+    if (err || (m->c == LATE && topic.late_over))
         return;
+    topic.late_open -= m->c == LATE;
     topic.has_cursor[m->c] = true;
     topic.made_us[m->c] = topic.now;
 }
 
+static void make_cursor(struct owner *o, unsigned c, struct position at)
+{
+    struct making *m = mem_new(struct making);
+
+    m->call.done = made;
+    m->owner = o;
+    m->c = c;
+    const struct segments *row = managed_ledger_segments(o->ml);
+    struct position trimmed = {row->n ? row->at[0].ledger - 1 : INT64_MAX, INT64_MAX};
+    topic.late_open += c == LATE;
+    set_acks(c, at, false, ACK_NEVER, ACK_MAYBE);
+    set_acks(c, trimmed, false, ACK_NEVER, ACK_MAYBE);
+    managed_ledger_cursor_create(o->ml, cursor_names[c], at, &m->call);
+}
+
 static void make_cursors(struct owner *o)
 {
-    for (unsigned c = 0; c < CURSORS; c++) {
-        if (managed_ledger_cursor(o->ml, cursor_names[c]))
-            continue;
-        struct making *m = mem_new(struct making);
-        m->call.done = made;
-        m->owner = o;
-        m->c = c;
-        managed_ledger_cursor_create(o->ml, cursor_names[c], POSITION_EARLIEST, &m->call);
-    }
+    for (unsigned c = 0; c < LATE; c++)
+        if (!managed_ledger_cursor(o->ml, cursor_names[c]))
+            make_cursor(o, c, POSITION_EARLIEST);
 }
 
 static void opened(struct ml_call *call, enum err err, struct managed_ledger *m)
@@ -200,30 +226,23 @@ struct acking {
     struct ml_call proof;
     struct owner *owner;
     unsigned c, life, epoch, opened, n;
+    uint64_t asked_us;
     enum { ACK_EACH, ACK_UPTO, ACK_RESET } how;
     struct position at[3];
 };
 
-/* Of each entry up to p, or behind it. */
-static void set_acks(unsigned c, struct position p, bool behind, enum ack_state from,
-                     enum ack_state to)
-{
-    for (unsigned l = 0; l < topic.logs; l++)
-        for (int e = 0; e < LOG_ENTRIES; e++) {
-            struct position at = {l, e};
-            if ((position_compare(at, p) > 0) != behind || topic.ack[c][l][e] != from)
-                continue;
-            topic.ack[c][l][e] = (uint8_t)to;
-            topic.acked_us[c][l][e] = topic.now;
-        }
-}
-
+/* It was proven: nobody had read the cursor before who trims after it.  What was acknowledged since
+ * it was asked for may have come later. */
 static void reset_done(const struct acking *k)
 {
     topic.tally->resets++;
-    if (k->opened != topic.openings || topic.owner[1 - k->owner->number].state == OWNER_OPENING)
-        return; /* whoever has read the cursor by now does not know of it */
-    set_acks(k->c, k->at[0], true, ACK_MAYBE, ACK_NEVER);
+    for (unsigned l = 0; l < topic.logs; l++)
+        for (int e = 0; e < LOG_ENTRIES; e++) {
+            struct position at = {l, e};
+            if (position_compare(at, k->at[0]) > 0 && topic.ack[k->c][l][e] == ACK_MAYBE &&
+                topic.acked_us[k->c][l][e] <= k->asked_us)
+                topic.ack[k->c][l][e] = ACK_NEVER;
+        }
     set_acks(k->c, k->at[0], false, ACK_MAYBE, ACK_DURABLE);
 }
 
@@ -310,6 +329,8 @@ static void ack_each(struct acking *k, struct cursor *cursor)
     for (unsigned i = 0; i < k->n; i++) {
         uint8_t *state = &topic.ack[k->c][k->at[i].ledger][k->at[i].entry];
         *state = *state == ACK_NEVER ? ACK_MAYBE : *state;
+        if (*state == ACK_MAYBE)
+            topic.acked_us[k->c][k->at[i].ledger][k->at[i].entry] = topic.now;
     }
     cursor_ack(cursor, k->at, k->n, &k->call);
 }
@@ -345,6 +366,7 @@ static void acknowledge(void *arg)
                          .life = o->life,
                          .epoch = topic.resets[c],
                          .opened = o->opened,
+                         .asked_us = topic.now,
                          .at = {at}};
     unsigned how = topic_roll(100);
     bool calm = o->acks[c] == 0;
@@ -355,10 +377,58 @@ static void acknowledge(void *arg)
     } else if (how < 25) {
         k->how = ACK_UPTO;
         set_acks(c, at, false, ACK_NEVER, ACK_MAYBE);
+        set_acks(c, at, false, ACK_MAYBE, ACK_MAYBE); /* as late as that */
         cursor_ack_upto(cursor, at, &k->call);
     } else {
         ack_each(k, cursor);
     }
+}
+
+/* ---- a cursor that comes and goes ---- */
+
+static void unmade(struct ml_cursor_call *call, enum err err, struct cursor *cursor)
+{
+    struct making *m = container_of(call, struct making, call);
+
+    (void)cursor;
+    topic_say("owner %u: cursor %u is deleted: %s", m->owner->number, m->c, err_name(err));
+    if (err)
+        return;
+    topic.tally->deleted++;
+    topic.deleted_us = topic.now;
+}
+
+static void delete_late(struct owner *o)
+{
+    struct making *m = mem_new(struct making);
+
+    m->call.done = unmade;
+    m->owner = o;
+    m->c = LATE;
+    topic.late_over = true;
+    topic.has_cursor[LATE] = false;
+    managed_ledger_cursor_delete(o->ml, cursor_names[LATE], &m->call);
+}
+
+/* It is made anywhere in the row, once, and may be deleted again, for good. */
+static void come_or_go(void *arg)
+{
+    struct owner *o = arg;
+    const struct segments *row;
+
+    if (o->state != OWNER_IN || topic.late_over)
+        return;
+    row = managed_ledger_segments(o->ml);
+    bool known = managed_ledger_cursor(o->ml, cursor_names[LATE]) != NULL;
+    if (known && topic.has_cursor[LATE] && topic_roll(3) == 0)
+        delete_late(o);
+    if (known || topic.has_cursor[LATE])
+        return;
+    const struct segment *s = row->n ? &row->at[topic_roll(row->n)] : NULL;
+    struct position at = POSITION_EARLIEST;
+    if (s && s->entries)
+        at = (struct position){s->ledger, (int64_t)topic_roll((unsigned)s->entries)};
+    make_cursor(o, LATE, at);
 }
 
 /* ---- reading all of it ---- */
@@ -553,7 +623,9 @@ static void act(void *arg)
         topic_later(o->loop, 0, acknowledge, o);
     else if (what < 96)
         topic_later(o->loop, 0, read_it, o);
-    else if (what < 97 && left < ACTS / 4 && topic.knobs.terminates)
+    else if (what < 98 && topic.knobs.late)
+        topic_later(o->loop, 0, come_or_go, o);
+    else if (what < 99 && left < ACTS / 4 && topic.knobs.terminates)
         topic_later(o->loop, 0, terminate, o);
     if (left > 0)
         topic_later(NULL, 1 + topic_roll(ACT_US), act, (void *)(uintptr_t)(left - 1));
@@ -620,6 +692,7 @@ static struct topic_knobs knobs_of(void)
         .freezes = topic_roll(2),
         .shortages = topic_roll(3) == 0,
         .terminates = topic_roll(3) == 0,
+        .late = topic_roll(3) > 0,
     };
 }
 

@@ -28,6 +28,9 @@
     TALLY(acks_failed, "not made durable")                                 \
     TALLY(resets, "seeks, durable")                                        \
     TALLY(cursors_read, "cursors read back with a ledger")                 \
+    TALLY(made, "cursors made")                                            \
+    TALLY(made_unsure, "that may have been, or not")                       \
+    TALLY(deleted, "cursors deleted")                                      \
     TALLY(terminated, "topics terminated")                                 \
     TALLY(reads, "whole readings of a topic")
 

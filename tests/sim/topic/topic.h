@@ -25,7 +25,8 @@ enum {
     LOGS = 512,
     LOG_ENTRIES = 64,
     VALUES = 240,
-    CURSORS = 2,
+    CURSORS = 3,
+    LATE = 2, /* the cursor that is made some time, by whoever has the topic or thinks so */
     OWNERS = 2,
     KEYS = 16,
     EVENTS = 16384
@@ -70,7 +71,7 @@ struct topic_knobs {
     unsigned fail;         /* per mille of appends, creations, closes, reads */
     unsigned slow_us;
     unsigned values;
-    bool crashes, freezes, shortages, terminates;
+    bool crashes, freezes, shortages, terminates, late;
 };
 
 struct sim_topic {
@@ -88,6 +89,9 @@ struct sim_topic {
     unsigned values;
     struct value value[VALUES];
     bool has_cursor[CURSORS];
+    unsigned late_open;  /* askings to make the late one, without an answer that says it is */
+    bool late_over;      /* it is to be deleted */
+    uint64_t deleted_us; /* since when it is; 0: it may be there */
     uint8_t ack[CURSORS][LOGS][LOG_ENTRIES];
     uint64_t acked_us[CURSORS][LOGS][LOG_ENTRIES]; /* since when it is durable */
     uint64_t made_us[CURSORS], reset_us[CURSORS];
