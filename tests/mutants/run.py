@@ -51,6 +51,8 @@ class Bench:
         self.topic = sorted(map(str, (build / "tests/sim/topic").glob("*.o")))
         self.topic += sorted(map(str, (build / "broker/managed_ledger").glob("*.o")))
         self.check = flags("check")
+        self.unit_libs = flags("check", "libevent", "libevent_pthreads", "openssl", "rocksdb",
+                               "libnghttp2", "libprotobuf-c", "libisal")
         self.topic_libs = flags("libprotobuf-c", "libzstd", "liblz4", "zlib", "libisal")
         self.topic_libs += ["-lroaring", "-lsnappy", "-lm"]
 
@@ -74,6 +76,11 @@ class Bench:
         built = subprocess.run([self.args.cc, "-std=gnu17", "-g", "-O1", "-D_GNU_SOURCE", *WARN,
                                 "-I.", "-isystem", str(self.build / "gen"), "-c", "-o", str(made), str(source)])
         return str(made) if built.returncode == 0 else None
+
+    def by_sim(self, sick, folder):
+        sound = str(self.build / "tests/sim" / pathlib.Path(sick).name)
+        made = self.link(str(folder / "sim"), [sick if o == sound else o for o in self.sim])
+        return run([made, "--brief", "--seeds", str(self.args.seeds)])
 
     def by_topic(self, sick, folder):
         sound = str(self.build / "broker/managed_ledger" / pathlib.Path(sick).name)
@@ -100,10 +107,13 @@ class Bench:
                 found = self.by_exhaust(sick, folder, EXHAUSTED[mutant[0]])
                 if "FAULT" not in found:
                     return False, "SURVIVES every order of everything"
+            if mutant[1].startswith("tests/sim/"):
+                by_sim = self.by_sim(sick, folder)
+                return bool(by_sim), f"sim: {by_sim}" if by_sim else "SURVIVES"
             sim = self.link(str(folder / "sim"), [sick, *self.sim])
             unit = self.link(str(folder / "unit"),
                              [sick, str(self.build / f"tests/unit/ledger/{core}_test.o"),
-                              str(self.build / "libtests.a")], self.check)
+                              str(self.build / "libtests.a")], self.unit_libs)
             by_sim = run([sim, "--brief", "--seeds", str(self.args.seeds)])
             by_unit = run([unit])
         how = [f"sim: {by_sim}"] if by_sim else []

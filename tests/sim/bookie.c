@@ -154,7 +154,7 @@ void bookie_take(struct sim *s, unsigned request)
     if (s->bookie[q->bookie].frozen_until > s->now) {
         wait_for_thaw(s, q->bookie, thawed, request, q->generation);
     } else if (s->bookie[q->bookie].down) {
-        if (chance(s, 500)) /* refused at once; else it is not even heard */
+        if (healed(s) || chance(s, 500)) /* refused at once; else it is not even heard */
             reply_send(s, request, q->generation, &(struct reply){.err = ERR_IO});
     } else if (q->add) {
         take_add(s, request);

@@ -114,6 +114,43 @@ START_TEST(one_that_leaves_is_audited_until_nothing_names_it)
 }
 END_TEST
 
+/* Its recoverer may have given the bookie entries, and names it when he has found the end: nobody
+ * would mark the ledger then. */
+START_TEST(a_recovery_may_name_it_later)
+{
+    begin();
+    lose(1, 50);
+    auditor_began(&a, 150);
+    auditor_in_recovery(&a);
+    auditor_ended(&a, true, 160);
+    ck_assert_uint_eq(auditor_due(&a, 160), 160 + RETRY);
+    auditor_began(&a, 190);
+    ck_assert(auditor_is_after(&a, 1));
+    auditor_in_recovery(&a);
+    auditor_ended(&a, true, 200);
+    ck_assert_uint_eq(auditor_due(&a, 200), 200 + 2 * RETRY);
+    auditor_began(&a, 260);
+    ck_assert(auditor_is_after(&a, 1));
+    auditor_ended(&a, true, 270);
+    ck_assert_uint_eq(auditor_due(&a, 270), PERIOD);
+    auditor_drop(&a);
+}
+END_TEST
+
+/* However many are lost: between audits that settle nothing there is time. */
+START_TEST(recoveries_do_not_make_it_run_all_the_time)
+{
+    begin();
+    lose(1, 50);
+    lose(2, 50);
+    auditor_began(&a, 60);
+    auditor_in_recovery(&a);
+    auditor_ended(&a, true, 70);
+    ck_assert_uint_eq(auditor_due(&a, 71), 70 + RETRY);
+    auditor_drop(&a);
+}
+END_TEST
+
 START_TEST(paused_means_never)
 {
     begin();
@@ -196,6 +233,8 @@ int main(void)
                        SUITE_CASE(an_audit_that_failed_is_done_again),
                        SUITE_CASE(one_that_was_lost_again_meanwhile_is_audited_again),
                        SUITE_CASE(one_that_leaves_is_audited_until_nothing_names_it),
+                       SUITE_CASE(a_recovery_may_name_it_later),
+                       SUITE_CASE(recoveries_do_not_make_it_run_all_the_time),
                        SUITE_CASE(paused_means_never),
                        SUITE_CASE(the_first_audit_takes_those_for_lost_that_only_ledgers_know),
                        SUITE_CASE(those_that_were_never_seen_may_be_starting),

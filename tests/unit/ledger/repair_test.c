@@ -233,6 +233,37 @@ START_TEST(a_lost_entry_stays_lost_until_somebody_decides)
 }
 END_TEST
 
+static void go_rotten(struct fake_bookie_knobs *k)
+{
+    k->rotten = true;
+}
+
+static void get_well(struct fake_bookie_knobs *k)
+{
+    k->rotten = false;
+}
+
+START_TEST(what_is_damaged_is_not_copied)
+{
+    unsigned m[3];
+
+    open_house(4);
+    int64_t id = closed_ledger();
+    members(id, m);
+    lose(m[0]);
+    house_knob(go_rotten, m[1]);
+    house_knob(go_rotten, m[2]);
+    ck_assert_str_ne(repair(id), "OK");
+    ck_assert_uint_eq(job.report.moved + job.report.entries, 0);
+    house_knob(get_well, m[2]);
+    job.how.thorough = true; /* and what is damaged is not left */
+    ck_assert_str_eq(repair(id), "OK");
+    ck_assert_uint_eq(job.report.moved, 1);
+    ck_assert_uint_ge(job.report.entries, ENTRIES);
+    house_close();
+}
+END_TEST
+
 START_TEST(the_rate_is_kept)
 {
     open_house(4);
@@ -255,6 +286,7 @@ int main(void)
                                     SUITE_CASE(an_open_one_is_fenced_when_it_may_be),
                                     SUITE_CASE(what_is_lacking_is_found_when_all_is_compared),
                                     SUITE_CASE(a_lost_entry_stays_lost_until_somebody_decides),
+                                    SUITE_CASE(what_is_damaged_is_not_copied),
                                     SUITE_CASE(the_rate_is_kept),
                                     {0}});
 }
