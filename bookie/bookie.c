@@ -9,6 +9,7 @@
 #include "bookie/cookie.h"
 #include "bookie/directories.h"
 #include "bookie/disk_watch.h"
+#include "bookie/gc.h"
 #include "bookie/handlers.h"
 #include "bookie/index_rebuild.h"
 #include "bookie/integrity.h"
@@ -59,6 +60,7 @@ struct bookie {
     struct disk_watch *watch;
     struct registration *registration;
     struct repair_daemon *repair;
+    struct gc *gc;
     struct integrity_state integrity_state;
     struct integrity *integrity;          /* NULL: nothing was lost */
     bool has_space, has_reserve, by_hand; /* loops->at[0]'s */
@@ -423,6 +425,16 @@ static struct integrity_conf integrity_conf(struct bookie *b)
     };
 }
 
+static enum err collect_garbage(struct bookie *b)
+{
+    const struct gc_conf conf = {.conf = b->conf,
+                                 .bookie_id = b->id,
+                                 .disk = b->disk,
+                                 .storage = b->storage,
+                                 .meta = b->meta};
+    return gc_open(&b->gc, &conf);
+}
+
 static void leave(void *ctx)
 {
     bookie_set_read_only(ctx, true);
@@ -454,6 +466,7 @@ static enum err start(struct bookie *b)
     loop_call(b->loops->at[0], say_writable, b); /* it may have changed meanwhile */
     b->repair = repair_daemon_open(b->conf, b->id, b->meta, b->loops, leave, b);
     b->integrity = integrity_open(&integrity, &b->integrity_state);
+    TRY(collect_garbage(b));
     log_event(LOG_INFO, "bookie.started", F_STR("bookie", b->id), F_STR("host", b->host),
               F_U64("port", bookie_port(b)), F_STR("journals", b->conf->journal_directories),
               F_STR("ledgers", b->conf->ledger_directories));
@@ -486,6 +499,7 @@ void bookie_stop(struct bookie **bookie)
     if (!b)
         return;
     memory_guard_stop(&b->memory);
+    gc_close(&b->gc);
     integrity_close(&b->integrity);
     repair_daemon_close(&b->repair);
     disk_watch_close(&b->watch);
@@ -575,4 +589,11 @@ void bookie_render_metrics(struct bookie *b, struct text *t)
     bookie_metrics_render(&b->metrics, b->storage, t);
     reads_render(b->reads, t);
     repair_daemon_render(b->repair, t);
+    if (b->gc)
+        gc_render(b->gc, t);
+}
+
+struct gc *bookie_gc(struct bookie *b)
+{
+    return b->gc;
 }

@@ -22,6 +22,7 @@
 #include "common/metric.h"
 
 struct bookie;
+struct gc;
 struct metadata;
 
 /* From bookie/config.def; upstream key names (bookkeeper.conf). */
@@ -52,6 +53,7 @@ MUST_CHECK enum err bookie_space(const struct bookie *b, uint64_t *free_bytes, u
 bool bookie_is_registered(const struct bookie *b);
 bool bookie_takes_recovery(const struct bookie *b); /* its adds, even when read-only */
 void bookie_set_read_only(struct bookie *b, bool by_hand);
+struct gc *bookie_gc(struct bookie *b); /* borrowed: gc.h */
 void bookie_render_metrics(struct bookie *b, struct text *t);
 
 #endif

@@ -53,7 +53,7 @@ void fence_begin(struct request *r)
     if (r->head.has_key)
         err = ledgers_claim(&request_shard(r)->ledgers, r->head.ledger, r->head.key, &r->ledger);
     if (err) {
-        request_finish(r, err);
+        request_finish(r, err == ERR_FENCED ? ERR_NO_LEDGER : err); /* it was deleted */
         return;
     }
     switch (r->ledger->fence) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "bookie/ledger_tomb.h"
 #include "common/mem.h"
 #include "common/rng.h"
 
@@ -49,11 +50,16 @@ static void grow(struct ledgers *t)
     mem_free(old);
 }
 
-static bool may_go(const struct ledgers *t, struct ledger *l)
+static bool is_clean(const struct ledgers *t, struct ledger *l)
 {
     return l->changed_in <= t->changes[l->device->number].durable && !l->reading_in &&
            list_empty(&l->waiting) && list_empty(&l->reading) && list_empty(&l->watching) &&
            l->fence != LEDGER_FENCING;
+}
+
+static bool may_go(const struct ledgers *t, struct ledger *l)
+{
+    return !l->is_retired && is_clean(t, l);
 }
 
 static void evict(struct ledgers *t, struct ledger *l)
@@ -100,19 +106,25 @@ static struct ledger *add(struct ledgers *t, struct device *d, const struct ledg
     return l;
 }
 
+static struct ledger *in_memory(struct ledgers *t, int64_t id)
+{
+    struct ledger *l = *bucket_of(t, id);
+    while (l && l->row.id != id)
+        l = l->next;
+    return l;
+}
+
 enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out)
 {
     struct device *d;
     struct ledger_row row;
-    for (struct ledger *l = *bucket_of(t, id); l; l = l->next) {
-        if (l->row.id != id)
-            continue;
+    struct ledger *l = in_memory(t, id);
+    *out = l;
+    if (l) {
         list_remove(&l->used);
         list_push_back(&t->used, &l->used);
-        *out = l;
-        return ERR_OK;
+        return l->is_retired ? ERR_NO_LEDGER : ERR_OK;
     }
-    *out = NULL;
     TRY(device_of(t->devices, t->n_devices, id, &d, &row));
     TRY(make_room(t));
     *out = add(t, d, &row);
@@ -132,6 +144,27 @@ static enum err check_key(struct ledgers *t, struct ledger *l, const uint8_t key
     return ERR_OK;
 }
 
+/* What went is not made again; what moved to other bookies only by those who copy it here. */
+static enum err look_for_tomb(struct device *d, struct ledger_row *row)
+{
+    struct ledger_tomb tomb;
+    const enum err err = ledger_tomb_get(d->index, row->id, &tomb);
+    if (err == ERR_NOT_FOUND)
+        return ERR_OK;
+    TRY(err);
+    if (tomb.kind == TOMB_GOING || tomb.kind == TOMB_DELETED)
+        return ERR_FENCED;
+    row->fenced |= tomb.kind == TOMB_MOVED;
+    return ERR_OK;
+}
+
+static enum err look_for_tombs(struct ledgers *t, struct ledger_row *row)
+{
+    for (unsigned i = 0; i < t->n_devices; i++)
+        TRY(look_for_tomb(&t->devices[i], row));
+    return ERR_OK;
+}
+
 enum err ledgers_claim(struct ledgers *t, int64_t id, const uint8_t key[MASTER_KEY_SIZE],
                        struct ledger **out)
 {
@@ -140,14 +173,36 @@ enum err ledgers_claim(struct ledgers *t, int64_t id, const uint8_t key[MASTER_K
         return check_key(t, *out, key);
     if (err != ERR_NO_LEDGER)
         return err;
-    struct device *d;
-    TRY(device_for(t->devices, t->n_devices, id, &d));
-    TRY(make_room(t));
+    if (*out)
+        return ERR_FENCED; /* it is retired */
     struct ledger_row row = {.id = id, .last = -1, .lac = -1};
     memcpy(row.key, key, MASTER_KEY_SIZE);
+    struct device *d;
+    TRY(look_for_tombs(t, &row));
+    TRY(device_for(t->devices, t->n_devices, id, &d));
+    TRY(make_room(t));
     *out = add(t, d, &row);
     ledger_changed(t, *out);
     return ERR_OK;
+}
+
+bool ledgers_retire(struct ledgers *t, int64_t id)
+{
+    struct ledger *l = in_memory(t, id);
+    if (!l)
+        l = add(t, &t->devices[0], &(struct ledger_row){.id = id, .last = -1, .lac = -1});
+    l->is_retired = true;
+    return is_clean(t, l);
+}
+
+void ledgers_unretire(struct ledgers *t, int64_t id)
+{
+    struct ledger *l = in_memory(t, id);
+    if (!l || !l->is_retired)
+        return;
+    l->is_retired = false;
+    if (is_clean(t, l))
+        evict(t, l);
 }
 
 void ledger_changed(struct ledgers *t, struct ledger *l)

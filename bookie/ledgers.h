@@ -31,6 +31,7 @@ struct ledger {
     struct list_node reading;     /* for the disk */
     struct list_node watching;    /* for a higher LAC */
     uint8_t reading_in;           /* a bit a lane of reads.h: one read at a time in each */
+    bool is_retired;              /* it is going: no ledger to who reads, fenced to who adds */
     struct list_node dirty, used; /* private, as the next */
     struct ledger *next;
 };
@@ -57,7 +58,7 @@ void ledgers_end(struct ledgers *t);
 /* ERR_NO_LEDGER, ERR_IO, ERR_BUSY.  Borrowed for this round, or while someone waits in it. */
 MUST_CHECK enum err ledgers_find(struct ledgers *t, int64_t id, struct ledger **out);
 /* The same, and one that is not known is made, with this key, on a device that device_for() says.
- * ERR_UNAUTHORIZED: another key. */
+ * ERR_UNAUTHORIZED: another key; ERR_FENCED: it was deleted, and is not made again. */
 MUST_CHECK enum err ledgers_claim(struct ledgers *t, int64_t id, const uint8_t key[MASTER_KEY_SIZE],
                                   struct ledger **out);
 void ledger_changed(struct ledgers *t, struct ledger *l); /* its row goes with the next freeze */
@@ -67,5 +68,11 @@ void ledger_changed(struct ledgers *t, struct ledger *l); /* its row goes with t
 void ledgers_freeze(struct ledgers *t, const struct device *d,
                     void (*each)(void *ctx, const struct ledger_row *row), void *ctx);
 void ledgers_thaw(struct ledgers *t, const struct device *d);
+
+/* From now on nobody finds it.  True when nothing of it is on its way to the index and nobody waits
+ * in it: then the index may forget it; false: ask again later. */
+bool ledgers_retire(struct ledgers *t, int64_t id);
+/* The index has forgotten it, or it stays after all: it is what the index says. */
+void ledgers_unretire(struct ledgers *t, int64_t id);
 
 #endif

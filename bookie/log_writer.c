@@ -184,9 +184,14 @@ static enum err stage_record(struct log_writer *w, struct view entry)
     return stage_bytes(w, entry.base, entry.len);
 }
 
+bool log_writer_is_full(const struct log_writer *w, size_t entry)
+{
+    return w->file && w->end + ENTRY_LOG_RECORD + entry > w->limit;
+}
+
 enum err log_writer_append(struct log_writer *w, struct view entry, struct entry_place *at)
 {
-    if (w->file && w->end + ENTRY_LOG_RECORD + entry.len > w->limit)
+    if (log_writer_is_full(w, entry.len))
         TRY(log_writer_close(w));
     if (!w->file)
         TRY(open_new(w));

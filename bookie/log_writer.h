@@ -49,7 +49,8 @@ MUST_CHECK enum err log_writer_append(struct log_writer *w, struct view entry,
 MUST_CHECK enum err log_writer_sync(struct log_writer *w);
 void log_writer_settle(struct log_writer *w);
 void log_writer_abandon(struct log_writer *w);
-MUST_CHECK enum err log_writer_close(struct log_writer *w); /* seals the log being written */
+MUST_CHECK enum err log_writer_close(struct log_writer *w);        /* seals the log being written */
+bool log_writer_is_full(const struct log_writer *w, size_t entry); /* would it close for this? */
 /* That many bytes of what was written are named by nobody after all. */
 void log_writer_unused(struct log_writer *w, int64_t ledger, const struct entry_place *at);
 bool log_writer_is_at(struct log_writer *w, uint64_t log); /* is the log in flight? */

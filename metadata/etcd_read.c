@@ -46,8 +46,10 @@ static void got(struct etcd_call *c, struct view message)
     Etcd__RangeResponse *r = read_answer(c, message);
     enum err e = !r ? ERR_MALFORMED : r->n_kvs == 0 ? ERR_NOT_FOUND : ERR_OK;
 
-    if (r && r->header)
+    if (r && r->header) {
         c->answer->reply.revision = (uint64_t)r->header->revision;
+        c->answer->reply.store = r->header->cluster_id;
+    }
     if (!e) {
         c->answer->reply.value = value_of(r->kvs[0]);
         c->answer->reply.version = r->kvs[0]->version - 1;
@@ -118,6 +120,7 @@ static bool take_page(struct etcd_call *c, const Etcd__RangeResponse *r)
     if (r->header && !c->at_revision) {
         c->at_revision = r->header->revision;
         c->answer->reply.revision = (uint64_t)r->header->revision;
+        c->answer->reply.store = r->header->cluster_id;
     }
     for (size_t i = 0; i < r->n_kvs; i++)
         if (!take(c, r->kvs[i]))

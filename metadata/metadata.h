@@ -42,6 +42,7 @@ struct meta_reply {
     enum err err; /* NOT_FOUND; BAD_VERSION: someone was faster, read again; NOT_READY:
                      the store is away; UNKNOWN_STATE: it may or may not have happened */
     uint64_t revision;
+    uint64_t store;                /* get, range: etcd's cluster id; 0: there is but one store */
     int64_t version;               /* of the key, after a get or put */
     struct slice value;            /* get */
     const struct meta_item *items; /* range, in key order */

@@ -88,6 +88,13 @@ enum err path_leaving(const char *bookie_id, char into[META_KEY_MAX])
     return print(into, PATH_LEAVING "%s", bookie_id);
 }
 
+enum err path_gc_beacon(const char *bookie_id, char into[META_KEY_MAX])
+{
+    if (!name_is_bookie(bookie_id))
+        return ERR_INVALID_NAME;
+    return print(into, PATH_GC_BEACONS "%s", bookie_id);
+}
+
 enum err path_bookie(const char *bookie_id, bool read_only, char into[META_KEY_MAX])
 {
     if (!name_is_bookie(bookie_id))

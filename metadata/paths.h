@@ -28,6 +28,7 @@
 #define PATH_SCRUBBED         "/ledgers/underreplication/checkallledgersctime"
 #define PATH_AUDITOR          "/ledgers/underreplication/leader" /* held by the auditor */
 #define PATH_LEAVING          "/lgm/leaving/" /* <bookie id>: it is being emptied for good */
+#define PATH_GC_BEACONS       "/lgm/gc/"      /* <bookie id>: what it has put there last */
 #define PATH_IDGEN_LONG       "/ledgers/idgen-long/"
 /* Its numbers are whole ledger ids: it starts at our bucket << 32 (ids.h); in a store that
  * nobody initialized, at 0. */
@@ -62,6 +63,7 @@ MUST_CHECK enum err path_mark(int64_t id, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_mark_lock(int64_t id, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_mark_id(const char *key, int64_t *id); /* ERR_NOT_FOUND: no mark's key */
 MUST_CHECK enum err path_leaving(const char *bookie_id, char into[META_KEY_MAX]);
+MUST_CHECK enum err path_gc_beacon(const char *bookie_id, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_bookie(const char *bookie_id, bool read_only, char into[META_KEY_MAX]);
 MUST_CHECK enum err path_cookie(const char *bookie_id, char into[META_KEY_MAX]);
 /* /managed-ledgers/<t>/<ns>/<domain>/<encoded local>; and below it the encoded cursor. */

@@ -1,0 +1,347 @@
+#include "bookie/gc.h"
+
+#include <time.h>
+
+#include "bookie/gc_inside.h"
+#include "common/log.h"
+#include "common/mem.h"
+
+enum { FIRST_WAIT_US = 1000 * 1000 };
+
+uint64_t gc_now_ms(void)
+{
+    return loop_wall_ms();
+}
+
+struct gc_device *gc_device_of(struct gc *g, int64_t ledger)
+{
+    struct ledger_row row;
+    struct ledger_tomb tomb;
+    for (unsigned i = 0; i < g->n; i++)
+        if (entry_index_row(g->devices[i].index, ledger, &row) != ERR_NO_LEDGER)
+            return &g->devices[i];
+    for (unsigned i = 0; i < g->n; i++)
+        if (!ledger_tomb_get(g->devices[i].index, ledger, &tomb))
+            return &g->devices[i];
+    return &g->devices[0];
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static struct timespec at_us(uint64_t us)
+{
+    return (struct timespec){.tv_sec = (time_t)(us / 1000000),
+                             .tv_nsec = (long)(us % 1000000) * 1000};
+}
+
+/* Until then, or until somebody stops it; with `asked`, or asks for something. */
+static void wait_until(struct gc *g, uint64_t us, bool asked)
+{
+    const struct timespec until = at_us(us);
+    int rc = 0;
+    pthread_mutex_lock(&g->lock);
+    while (rc == 0 && !g->stopping && !(asked && (g->asked || g->resumed)))
+        rc = pthread_cond_timedwait(&g->woken, &g->lock, &until);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void pause_us(void *ctx, uint64_t us)
+{
+    wait_until(ctx, loop_clock() + us, false);
+}
+
+bool gc_stops(struct gc *g)
+{
+    pthread_mutex_lock(&g->lock);
+    const bool stops = g->stopping;
+    pthread_mutex_unlock(&g->lock);
+    return stops;
+}
+
+static bool stops(void *ctx)
+{
+    return gc_stops(ctx);
+}
+
+/* Of a kind that is suspended nothing more is moved. */
+static bool is_suspended(struct gc *g, enum gc_depth depth)
+{
+    pthread_mutex_lock(&g->lock);
+    const bool is = depth == GC_MAJOR ? g->state.major_suspended : g->state.minor_suspended;
+    pthread_mutex_unlock(&g->lock);
+    return is;
+}
+
+static enum err pace(void *ctx, uint64_t bytes)
+{
+    struct gc *g = ctx;
+    const struct bookie_conf *c = g->conf.conf;
+    const int64_t rate = c->gc_by_bytes ? c->gc_bytes_rate : c->gc_entries_rate;
+    const uint64_t now = loop_clock();
+    if (gc_stops(g) || (g->depth != GC_LISTING && is_suspended(g, g->depth)))
+        return ERR_CLOSED;
+    if (bytes == 0 || rate <= 0)
+        return ERR_OK;
+    if (g->pace_at > now)
+        wait_until(g, g->pace_at, false);
+    else
+        g->pace_at = now;
+    g->pace_at += (c->gc_by_bytes ? bytes : 1) * 1000000 / (uint64_t)rate;
+    return ERR_OK;
+}
+
+/* ---- the logs ------------------------------------------------------------------------------- */
+
+static void clear_gauges(struct reclaim_stats *s)
+{
+    metric_set(&s->logs, 0);
+    metric_set(&s->log_bytes, 0);
+    metric_set(&s->live_bytes, 0);
+    metric_set(&s->ledgers, 0);
+    metric_set(&s->quarantined, 0);
+}
+
+static double threshold_of(struct gc *g)
+{
+    const struct bookie_conf *c = g->conf.conf;
+    if (g->depth == GC_LISTING || is_suspended(g, g->depth))
+        return 0;
+    return g->depth == GC_MAJOR ? c->gc_major_threshold : c->gc_minor_threshold;
+}
+
+static uint64_t end_of(struct gc *g)
+{
+    const struct bookie_conf *c = g->conf.conf;
+    const int64_t ms = g->depth == GC_MAJOR ? c->gc_major_max_ms : c->gc_minor_max_ms;
+    return ms > 0 ? loop_clock() + (uint64_t)ms * 1000 : 0;
+}
+
+static void reclaim_all(struct gc *g)
+{
+    const double threshold = threshold_of(g);
+    const uint64_t until = end_of(g);
+    clear_gauges(&g->stats.logs);
+    for (unsigned i = 0; i < g->n && !gc_stops(g); i++) {
+        const enum err err = reclaim_run(&g->devices[i].reclaim, threshold, until);
+        if (err && err != ERR_CLOSED)
+            log_event(LOG_WARN, "gc.failed", F_STR("dir", g->devices[i].dir), F_ERR(err));
+    }
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static uint64_t later(int64_t seconds)
+{
+    return seconds > 0 ? loop_clock() + (uint64_t)seconds * 1000000 : UINT64_MAX;
+}
+
+static void began(struct gc *g, bool forced)
+{
+    pthread_mutex_lock(&g->lock);
+    g->state.is_forced = forced;
+    g->state.is_minor = g->depth == GC_MINOR;
+    g->state.is_major = g->depth == GC_MAJOR;
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* A major one does what a minor one does. */
+static void ended(struct gc *g)
+{
+    const struct bookie_conf *c = g->conf.conf;
+    struct gc_state *s = &g->state;
+    const int64_t now = (int64_t)gc_now_ms();
+    pthread_mutex_lock(&g->lock);
+    s->is_forced = s->is_minor = s->is_major = false;
+    s->listings = metric_get(&g->stats.listings);
+    s->last_listing_ms = now;
+    s->halt = g->guard.memory.halt;
+    s->vanished = g->guard.vanished;
+    s->trashed = (uint64_t)metric_get(&g->stats.trashed);
+    s->tombs = (uint64_t)metric_get(&g->stats.tombs);
+    s->local = (uint64_t)metric_get(&g->stats.logs.ledgers);
+    if (g->depth == GC_MAJOR) {
+        s->majors++;
+        s->last_major_ms = now;
+        g->major_at = later(c->gc_major_s);
+    } else if (g->depth == GC_MINOR) {
+        s->minors++;
+        s->last_minor_ms = now;
+    }
+    if (g->depth >= GC_MINOR)
+        g->minor_at = later(c->gc_minor_s);
+    pthread_mutex_unlock(&g->lock);
+    metric_set(&g->stats.minors, s->minors);
+    metric_set(&g->stats.majors, s->majors);
+}
+
+/* What is asked for, or due; true when it was asked for. */
+static bool choose(struct gc *g)
+{
+    const uint64_t now = loop_clock();
+    pthread_mutex_lock(&g->lock);
+    const bool asked = g->asked, resumed = g->resumed;
+    g->depth = asked ? g->asked_depth : GC_LISTING;
+    g->asked = g->resumed = false;
+    pthread_mutex_unlock(&g->lock);
+    if (resumed) {
+        gc_guard_resume(&g->guard);
+        log_event(LOG_WARN, "gc.resumed", F_STR("bookie", g->conf.bookie_id));
+        gc_round_tell(g);
+    }
+    if (now >= g->major_at)
+        g->depth = GC_MAJOR;
+    else if (now >= g->minor_at && g->depth < GC_MINOR)
+        g->depth = GC_MINOR;
+    return asked;
+}
+
+static void run_round(struct gc *g)
+{
+    const uint64_t start = loop_clock();
+    const bool asked = choose(g);
+    began(g, asked);
+    for (unsigned i = 0; i < g->n; i++)
+        reclaim_prepare(&g->devices[i].reclaim);
+    gc_round_run(g);
+    reclaim_all(g);
+    ended(g);
+    histogram_note(&g->stats.round_us, loop_clock() - start);
+}
+
+static void *gc_main(void *arg)
+{
+    struct gc *g = arg;
+    const uint64_t wait = (uint64_t)g->conf.conf->gc_wait_ms * 1000;
+    gc_round_recall(g);
+    wait_until(g, loop_clock() + (wait < FIRST_WAIT_US ? wait : FIRST_WAIT_US), true);
+    g->depth = GC_LISTING;
+    reclaim_all(g); /* what was left by a crash */
+    for (;;) {
+        wait_until(g, loop_clock() + wait, true);
+        if (gc_stops(g))
+            return NULL;
+        run_round(g);
+    }
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static void find_devices(struct gc *g)
+{
+    struct storage *s = g->conf.storage;
+    for (; g->n < s->n_devices; g->n++)
+        g->devices[g->n] = (struct gc_device){.dir = s->devices[g->n].conf.dir,
+                                              .log = s->devices[g->n].log,
+                                              .index = s->devices[g->n].index};
+}
+
+static void set_up(struct gc *g)
+{
+    const struct bookie_conf *c = g->conf.conf;
+    pthread_condattr_t monotonic;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&g->woken, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    g->guard = (struct gc_guard){.share = c->gc_vanish_share,
+                                 .least = (uint64_t)c->gc_vanish_least,
+                                 .delay_ms = (uint64_t)c->gc_trash_s * 1000};
+    g->store = (struct gc_store){.meta = g->conf.meta,
+                                 .bookie_id = g->conf.bookie_id,
+                                 .per_second = (uint64_t)c->gc_metadata_rate,
+                                 .pause = pause_us,
+                                 .stops = stops,
+                                 .ctx = g};
+    g->minor_at = later(c->gc_minor_s);
+    g->major_at = later(c->gc_major_s);
+    g->moved_at = loop_clock() + (uint64_t)c->gc_moved_wait_ms * 1000;
+    find_devices(g);
+    for (unsigned i = 0; i < g->n; i++) {
+        struct gc_device *d = &g->devices[i];
+        reclaim_init(&d->reclaim, g->conf.disk, d->dir, d->log, d->index, &g->stats.logs);
+        d->reclaim.reserve_bytes = (uint64_t)c->gc_reserve_mb * 1024 * 1024;
+        d->reclaim.compaction.pace = pace;
+        d->reclaim.compaction.ctx = g;
+    }
+}
+
+enum err gc_open(struct gc **out, const struct gc_conf *conf)
+{
+    struct gc *g = mem_new(struct gc);
+    g->conf = *conf;
+    *out = g;
+    set_up(g);
+    g->started = pthread_create(&g->thread, NULL, gc_main, g) == 0;
+    if (!g->started) {
+        gc_close(out);
+        return ERR_IO;
+    }
+    pthread_setname_np(g->thread, "gc");
+    return ERR_OK;
+}
+
+void gc_close(struct gc **gc)
+{
+    struct gc *g = *gc;
+    *gc = NULL;
+    if (!g)
+        return;
+    pthread_mutex_lock(&g->lock);
+    g->stopping = true;
+    pthread_mutex_unlock(&g->lock);
+    pthread_cond_broadcast(&g->woken);
+    if (g->started)
+        pthread_join(g->thread, NULL);
+    gc_guard_end(&g->guard);
+    pthread_cond_destroy(&g->woken);
+    pthread_mutex_destroy(&g->lock);
+    mem_free(g);
+}
+
+/* ---- what others say ------------------------------------------------------------------------ */
+
+void gc_run_now(struct gc *g, enum gc_depth depth)
+{
+    pthread_mutex_lock(&g->lock);
+    if (!g->asked || depth > g->asked_depth)
+        g->asked_depth = depth;
+    g->asked = g->state.is_forced = true;
+    pthread_mutex_unlock(&g->lock);
+    pthread_cond_broadcast(&g->woken);
+}
+
+static void suspend(struct gc *g, bool minor, bool major, bool to)
+{
+    pthread_mutex_lock(&g->lock);
+    if (minor)
+        g->state.minor_suspended = to;
+    if (major)
+        g->state.major_suspended = to;
+    pthread_mutex_unlock(&g->lock);
+}
+
+void gc_suspend(struct gc *g, bool minor, bool major)
+{
+    suspend(g, minor, major, true);
+}
+
+void gc_unsuspend(struct gc *g, bool minor, bool major)
+{
+    suspend(g, minor, major, false);
+}
+
+void gc_state(struct gc *g, struct gc_state *out)
+{
+    pthread_mutex_lock(&g->lock);
+    *out = g->state;
+    pthread_mutex_unlock(&g->lock);
+}
+
+void gc_resume(struct gc *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->resumed = true;
+    pthread_mutex_unlock(&g->lock);
+    pthread_cond_broadcast(&g->woken);
+}
