@@ -24,6 +24,7 @@ static const char *const small[] = {
     "nettyMaxFrameSizeBytes=65536",
     "dbStorage_writeCacheMaxSizeMb=1",
     "dbStorage_readAheadCacheMaxSizeMb=1",
+    "dbStorage_readAheadCacheBatchBytesSize=16384",
     "logSizeLimit=1048576",
     "flushInterval=40",
     "dbStorage_maxThrottleTimeMs=2000",

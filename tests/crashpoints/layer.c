@@ -7,7 +7,7 @@
  *   CRASHPOINTS_FAIL=K:ERRNO    the K-th operation fails, from 1
  *   CRASHPOINTS_LIE=PATTERN     syncs of what is called so do nothing (fnmatch); DIR/ a directory
  *   CRASHPOINTS_LIE_AFTER=KIND  ... once the program has noted one of this kind
- *   CRASHPOINTS_NOSYNC=1        alone: nothing is recorded, and syncs take no time
+ *   CRASHPOINTS_NOSYNC=1        alone: nothing is recorded; syncs and reserves cost nothing
  *
  * Processes that are forked go on in the same recording.
  */
@@ -529,6 +529,8 @@ static void unsupported(const char *what)
 static int allocate_any(int fd, int mode, off_t at, off_t len)
 {
     struct open_file *f = file_of(fd);
+    if (!f && no_sync && (mode & FALLOC_FL_KEEP_SIZE))
+        return 0; /* a reserve that nobody sees, and costly in memory */
     if (!f)
         return (int)syscall(SYS_fallocate, fd, mode, at, len);
     lock();
