@@ -5,21 +5,18 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "bookie/journal_draft.h"
 #include "bookie/journal_file.h"
 #include "bookie/journal_format.h"
 #include "bookie/journal_scan.h"
 #include "common/log.h"
 #include "common/mem.h"
 
-struct writes {
-    struct journal_write *first, **end;
-};
-
 /* What is done, on its way to one loop. */
 struct done_box {
     struct journal *journal;
     struct loop *home;
-    struct writes done; /* of this group: the journal thread's */
+    struct journal_writes done; /* of this group: the journal thread's */
     pthread_mutex_t lock;
     struct journal_write *first, **end;
     bool posted;
@@ -32,15 +29,15 @@ struct journal {
     struct journal_file current; /* .file NULL: none yet */
     uint64_t sequence;           /* of the next record */
     struct journal_mark from;
-    uint8_t *memory, *group; /* group: memory, aligned */
-    size_t room;
+    struct journal_draft drafts[2]; /* one fills while the other is written */
 
     pthread_t thread;
     bool started;
-    pthread_mutex_t lock; /* queue, queued, closing, mark */
-    pthread_cond_t woken;
-    struct writes queue;
-    uint64_t queued, queued_n; /* bytes, writes */
+    pthread_mutex_t lock; /* open, drafts, queue, queued, closing, mark */
+    pthread_cond_t woken; /* of the journal's thread */
+    struct journal_draft *open;
+    struct journal_writes queue; /* what did not fit into the open draft, and all after it */
+    uint64_t queued, queued_n;   /* bytes, writes */
     bool closing;
     struct journal_mark mark;
 
@@ -48,12 +45,6 @@ struct journal {
     struct journal_stats stats;
     struct done_box boxes[64];
 };
-
-static void writes_init(struct writes *q)
-{
-    q->first = NULL;
-    q->end = &q->first;
-}
 
 static uint64_t write_size(const struct journal_write *w)
 {
@@ -99,7 +90,7 @@ static void boxes_init(struct journal *j)
         struct done_box *box = &j->boxes[i];
         *box = (struct done_box){.journal = j, .home = j->conf.loops->at[i]};
         box->end = &box->first;
-        writes_init(&box->done);
+        journal_writes_init(&box->done);
         box->task.run = box_empty;
         pthread_mutex_init(&box->lock, NULL);
     }
@@ -112,14 +103,7 @@ static struct done_box *box_of(struct journal *j, const struct journal_write *w)
     return box;
 }
 
-static void writes_put(struct writes *q, struct journal_write *w)
-{
-    w->next = NULL;
-    *q->end = w;
-    q->end = &w->next;
-}
-
-static void box_put(struct done_box *box, struct writes *done)
+static void box_put(struct done_box *box, struct journal_writes *done)
 {
     pthread_mutex_lock(&box->lock);
     *box->end = done->first;
@@ -127,7 +111,7 @@ static void box_put(struct done_box *box, struct writes *done)
     const bool post = !box->posted;
     box->posted = true;
     pthread_mutex_unlock(&box->lock);
-    writes_init(done);
+    journal_writes_init(done);
     if (post)
         loop_post(box->home, &box->task);
 }
@@ -138,7 +122,7 @@ static void finish(struct journal *j, struct journal_write *w, enum err err)
     for (struct journal_write *next; w; w = next) {
         next = w->next;
         w->err = err;
-        writes_put(&box_of(j, w)->done, w);
+        journal_writes_put(&box_of(j, w)->done, w);
     }
     for (unsigned i = 0; i < j->conf.loops->n; i++)
         if (j->boxes[i].done.first)
@@ -147,55 +131,48 @@ static void finish(struct journal *j, struct journal_write *w, enum err err)
 
 /* ---- the journal thread --------------------------------------------------------------------- */
 
-/* Waits for work; false when closing and nothing is left. */
-static bool take_group(struct journal *j, struct writes *group, uint64_t *bytes)
+/* What waited for an empty draft. */
+static void fill_from_queue(struct journal *j)
 {
-    writes_init(group);
-    *bytes = 0;
-    pthread_mutex_lock(&j->lock);
-    while (!j->queue.first && !j->closing)
-        pthread_cond_wait(&j->woken, &j->lock);
+    size_t at;
     for (struct journal_write *w; (w = j->queue.first) != NULL;) {
-        const uint64_t size = write_size(w);
-        if (*bytes > 0 && *bytes + size > j->conf.group_bytes)
+        struct journal_write *next = w->next;
+        if (!draft_reserve(j->open, w, &at))
             break;
-        *bytes += size;
-        j->queued -= write_cost(w);
-        j->queued_n--;
-        j->queue.first = w->next;
-        writes_put(group, w);
+        j->queue.first = next;
+        draft_copy(j->open, at, w);
+        j->open->copying--;
     }
     if (!j->queue.first)
         j->queue.end = &j->queue.first;
-    note_queue(j);
-    pthread_mutex_unlock(&j->lock);
-    return group->first != NULL;
 }
 
-/* Lays the group out in memory and lets the bodies go. */
-static size_t lay_out(struct journal *j, struct journal_write *w, bool *has_early)
+/* Its writes do not wait for the journal any more. */
+static void uncount(struct journal *j, const struct journal_draft *d)
 {
-    size_t len = 0;
-    *has_early = false;
-    struct journal_record r = {.file = j->current.id, .group = j->sequence};
-    for (; w; w = w->next) {
-        *has_early |= w->is_early;
-        if (w->kind == JOURNAL_MARKER)
-            continue;
-        r.kind = w->kind;
-        r.sequence = j->sequence++;
-        len += journal_record_write(j->group + len, &r, w->head, slice_view(w->body));
-        slice_drop(&w->body);
+    for (const struct journal_write *w = d->writes.first; w; w = w->next) {
+        j->queued -= w->cost;
+        j->queued_n--;
     }
-    const size_t whole = journal_blocks(len);
-    memset(j->group + len, 0, whole - len);
-    return whole;
+    note_queue(j);
 }
 
-static void drop_bodies(struct journal_write *w)
+/* Waits for work, and takes it when it is all there; NULL when closing and nothing is left. */
+static struct journal_draft *take_group(struct journal *j)
 {
-    for (; w; w = w->next)
-        slice_drop(&w->body);
+    pthread_mutex_lock(&j->lock);
+    while (!j->open->writes.first && !j->closing)
+        pthread_cond_wait(&j->woken, &j->lock);
+    struct journal_draft *d = j->open->writes.first ? j->open : NULL;
+    if (d) {
+        j->open = d == &j->drafts[0] ? &j->drafts[1] : &j->drafts[0];
+        uncount(j, d);
+        fill_from_queue(j);
+        while (d->copying > 0)
+            pthread_cond_wait(&j->woken, &j->lock);
+    }
+    pthread_mutex_unlock(&j->lock);
+    return d;
 }
 
 static enum err roll(struct journal *j)
@@ -226,15 +203,21 @@ static void tell_if_slow(struct journal *j, uint64_t write_us, uint64_t sync_us,
               F_I64("queued_bytes", metric_get(&j->stats.queued_bytes)));
 }
 
-/* Those of the group who do not wait for the sync; the others stay in it, in their order. */
-static void finish_early(struct journal *j, struct writes *group)
+static void drop_bodies(struct journal_write *w)
 {
-    struct writes early, others;
-    writes_init(&early);
-    writes_init(&others);
+    for (; w; w = w->next)
+        slice_drop(&w->body);
+}
+
+/* Those of the group who do not wait for the sync; the others stay in it, in their order. */
+static void finish_early(struct journal *j, struct journal_writes *group)
+{
+    struct journal_writes early, others;
+    journal_writes_init(&early);
+    journal_writes_init(&others);
     for (struct journal_write *w = group->first, *next; w; w = next) {
         next = w->next;
-        writes_put(w->is_early ? &early : &others, w);
+        journal_writes_put(w->is_early ? &early : &others, w);
     }
     *group = others;
     if (!others.first)
@@ -242,18 +225,17 @@ static void finish_early(struct journal *j, struct writes *group)
     finish(j, early.first, ERR_OK);
 }
 
-static enum err write_group(struct journal *j, struct writes *group)
+static enum err write_group(struct journal *j, struct journal_draft *d)
 {
-    bool has_early;
     const struct disk_ops *ops = j->current.file->disk->ops;
-    const size_t len = lay_out(j, group->first, &has_early);
+    const size_t len = draft_seal(d, j->current.id, &j->sequence);
     if (len == 0) /* markers, and what is before them is synced */
         return ERR_OK;
     const uint64_t began = loop_clock();
-    TRY(ops->write(j->current.file, j->current.at, &(struct iovec){j->group, len}, 1));
+    TRY(ops->write(j->current.file, j->current.at, &(struct iovec){d->bytes, len}, 1));
     const uint64_t written = loop_clock();
-    if (has_early)
-        finish_early(j, group);
+    if (d->has_early)
+        finish_early(j, &d->writes);
     TRY(ops->sync(j->current.file));
     const uint64_t synced = loop_clock();
     histogram_note(&j->stats.sync_us, synced - began);
@@ -268,44 +250,44 @@ static enum err write_group(struct journal *j, struct writes *group)
     return ERR_OK;
 }
 
+/* ERR_OK: go on with the next. */
+static enum err do_group(struct journal *j, struct journal_draft *d)
+{
+    enum err err = make_room(j, d->len);
+    atomic_store(&j->failure, err);
+    if (!err)
+        err = write_group(j, d);
+    if (err && err != ERR_NO_SPACE)
+        return err;
+    finish(j, d->writes.first, err);
+    draft_reset(d);
+    return ERR_OK;
+}
+
 static void *journal_main(void *arg)
 {
     struct journal *j = arg;
-    struct writes group;
-    uint64_t bytes;
-    while (take_group(j, &group, &bytes)) {
-        enum err err = make_room(j, bytes);
-        atomic_store(&j->failure, err);
-        if (err == ERR_NO_SPACE) {
-            drop_bodies(group.first);
-            finish(j, group.first, err);
-            continue;
-        }
+    for (struct journal_draft *d; (d = take_group(j));) {
+        const enum err err = do_group(j, d);
         if (!err)
-            err = write_group(j, &group);
-        if (err) {
-            /* Whether the bytes are on the disk is not known and never will be. */
-            drop_bodies(group.first);
-            log_event(LOG_ERROR, "journal.failed", F_STR("dir", j->conf.dir), F_ERR(err));
-            j->conf.failed(j->conf.ctx, err);
-            return NULL;
-        }
-        finish(j, group.first, ERR_OK);
+            continue;
+        /* Whether the bytes are on the disk is not known and never will be. */
+        log_event(LOG_ERROR, "journal.failed", F_STR("dir", j->conf.dir), F_ERR(err));
+        j->conf.failed(j->conf.ctx, err);
+        break;
     }
     return NULL;
 }
 
 /* ---- from outside --------------------------------------------------------------------------- */
 
-static void make_group_memory(struct journal *j)
+static void make_drafts(struct journal *j)
 {
     const uint64_t one = journal_record_size(j->conf.record_max);
     const uint64_t most = j->conf.group_bytes > one ? j->conf.group_bytes : one;
-    j->room = journal_blocks(most);
-    j->memory = mem_alloc(j->room + JOURNAL_BLOCK);
-    const uintptr_t at = (uintptr_t)j->memory;
-    j->group = j->memory + (journal_blocks(at) - at);
-    memset(j->group, 0, j->room); /* touched now and not at the first adds */
+    for (unsigned i = 0; i < 2; i++)
+        draft_init(&j->drafts[i], most, j->conf.group_bytes);
+    j->open = &j->drafts[0];
 }
 
 enum err journal_open(struct journal **out, const struct journal_conf *conf, struct disk *disk,
@@ -315,13 +297,13 @@ enum err journal_open(struct journal **out, const struct journal_conf *conf, str
     j->conf = *conf;
     j->from = from;
     j->sequence = from.sequence;
-    writes_init(&j->queue);
+    journal_writes_init(&j->queue);
     pthread_mutex_init(&j->lock, NULL);
     pthread_cond_init(&j->woken, NULL);
     boxes_init(j);
-    make_group_memory(j);
-    if (j->conf.file_bytes < JOURNAL_BLOCK + j->room)
-        j->conf.file_bytes = JOURNAL_BLOCK + j->room;
+    make_drafts(j);
+    if (j->conf.file_bytes < JOURNAL_BLOCK + j->open->room)
+        j->conf.file_bytes = JOURNAL_BLOCK + j->open->room;
     const enum err err = journal_files_open(&j->files, disk, conf->dir, conf->direct, from.file);
     if (err)
         journal_close(&j);
@@ -352,24 +334,49 @@ enum err journal_start(struct journal *j)
     return ERR_OK;
 }
 
-enum err journal_append(struct journal *j, struct journal_write *w)
+/* Under the lock: true when it has a place at once. */
+static bool enter(struct journal *j, struct journal_write *w, size_t *at)
 {
-    const uint64_t cost = write_cost(w);
-    if (w->head.len + w->body.len > j->conf.record_max)
-        return ERR_TOO_BIG;
-    pthread_mutex_lock(&j->lock);
-    if (j->closing || j->queued + cost > j->conf.queue_bytes) {
-        pthread_mutex_unlock(&j->lock);
-        return ERR_BUSY;
-    }
-    const bool wake = j->queue.first == NULL;
-    writes_put(&j->queue, w);
-    j->queued += cost;
+    j->queued += w->cost;
     j->queued_n++;
     note_queue(j);
+    if (!j->queue.first && draft_reserve(j->open, w, at))
+        return true;
+    journal_writes_put(&j->queue, w);
+    return false;
+}
+
+/* Of a draft that was taken the thread waits for the last one. */
+static void copied(struct journal *j, struct journal_draft *d)
+{
+    pthread_mutex_lock(&j->lock);
+    const bool wake = --d->copying == 0 && d != j->open;
     pthread_mutex_unlock(&j->lock);
     if (wake)
         pthread_cond_signal(&j->woken);
+}
+
+enum err journal_append(struct journal *j, struct journal_write *w)
+{
+    size_t at;
+    if (w->head.len + w->body.len > j->conf.record_max)
+        return ERR_TOO_BIG;
+    w->cost = write_cost(w);
+    pthread_mutex_lock(&j->lock);
+    if (j->closing || j->queued + w->cost > j->conf.queue_bytes) {
+        pthread_mutex_unlock(&j->lock);
+        return ERR_BUSY;
+    }
+    struct journal_draft *d = j->open;
+    const bool wake = !d->writes.first;
+    const bool has_place = enter(j, w, &at);
+    pthread_mutex_unlock(&j->lock);
+    if (wake)
+        pthread_cond_signal(&j->woken);
+    if (has_place) {
+        draft_copy(d, at, w);
+        copied(j, d);
+    }
     return ERR_OK;
 }
 
@@ -420,7 +427,8 @@ void journal_close(struct journal **journal)
     journal_files_close(&j->files);
     pthread_cond_destroy(&j->woken);
     pthread_mutex_destroy(&j->lock);
-    mem_free(j->memory);
+    for (unsigned i = 0; i < 2; i++)
+        draft_end(&j->drafts[i]);
     mem_free(j);
 }
 

@@ -62,6 +62,7 @@ struct journal_write {
     struct loop *home;
     void (*done)(struct journal_write *w, enum err err);
     struct journal_write *next; /* private, as the next */
+    uint64_t cost;
     enum err err;
 };
 

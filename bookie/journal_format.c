@@ -28,22 +28,35 @@ enum err journal_header_read(struct view block, uint64_t file)
     return get_u64(block.base + 8) == file ? ERR_OK : ERR_CHECKSUM;
 }
 
+/* Where the crc will stand is that of the payload meanwhile. */
+void journal_record_draft(uint8_t *into, uint8_t kind, struct view head, struct view body)
+{
+    const uint64_t length = head.len + body.len;
+    uint8_t *payload = into + JOURNAL_RECORD;
+    put_u32(into + 4, (uint32_t)length);
+    put_u64(into + 32, (uint64_t)kind << 56);
+    memcpy(payload, head.base, head.len);
+    if (body.len)
+        memcpy(payload + head.len, body.base, body.len);
+    memset(payload + length, 0, journal_record_size(length) - JOURNAL_RECORD - length);
+    put_u32(into, crc32c(payload, length));
+}
+
+size_t journal_record_seal(uint8_t *at, uint64_t file, uint64_t sequence, uint64_t group)
+{
+    const uint32_t length = get_u32(at + 4);
+    put_u64(at + 8, file);
+    put_u64(at + 16, sequence);
+    put_u64(at + 24, group);
+    put_u32(at, crc32c_combine(crc32c(at + 4, JOURNAL_RECORD - 4), get_u32(at), length));
+    return journal_record_size(length);
+}
+
 size_t journal_record_write(uint8_t *into, const struct journal_record *r, struct view head,
                             struct view body)
 {
-    const uint64_t length = head.len + body.len;
-    const uint64_t size = journal_record_size(length);
-    put_u32(into + 4, (uint32_t)length);
-    put_u64(into + 8, r->file);
-    put_u64(into + 16, r->sequence);
-    put_u64(into + 24, r->group);
-    put_u64(into + 32, (uint64_t)r->kind << 56);
-    memcpy(into + JOURNAL_RECORD, head.base, head.len);
-    if (body.len)
-        memcpy(into + JOURNAL_RECORD + head.len, body.base, body.len);
-    memset(into + JOURNAL_RECORD + length, 0, size - JOURNAL_RECORD - length);
-    put_u32(into, crc32c(into + 4, JOURNAL_RECORD - 4 + length));
-    return size;
+    journal_record_draft(into, r->kind, head, body);
+    return journal_record_seal(into, r->file, r->sequence, r->group);
 }
 
 enum err journal_record_peek(const uint8_t *at, uint64_t file, uint32_t max, uint32_t *length)

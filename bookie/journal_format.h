@@ -45,7 +45,11 @@ void journal_header_write(uint8_t block[JOURNAL_BLOCK], uint64_t file);
 /* ERR_CHECKSUM: no header of this file; ERR_UNSUPPORTED_VERSION: written by a newer build. */
 MUST_CHECK enum err journal_header_read(struct view block, uint64_t file);
 
-/* Payload is head, then body; returns journal_record_size(). */
+/* A record in two steps: what its owner knows, payload (head, then body) and kind; then its place,
+ * and with it the crc.  _seal() returns journal_record_size(). */
+void journal_record_draft(uint8_t *into, uint8_t kind, struct view head, struct view body);
+size_t journal_record_seal(uint8_t *at, uint64_t file, uint64_t sequence, uint64_t group);
+/* Both. */
 size_t journal_record_write(uint8_t *into, const struct journal_record *r, struct view head,
                             struct view body);
 /* How long the payload says it is, from the first JOURNAL_RECORD bytes; ERR_CHECKSUM when this
