@@ -411,6 +411,14 @@ static void guard_memory(struct bookie *b)
     memory_guard_start(&b->memory, b->loops->at[0]);
 }
 
+void bookie_follow(struct bookie *b, struct memory_guard *g)
+{
+    for (unsigned i = 0; i < b->loops->n; i++) {
+        list_remove(&b->corners[i].ear.node);
+        memory_guard_listen(g, &b->corners[i].ear);
+    }
+}
+
 static struct integrity_conf integrity_conf(struct bookie *b)
 {
     return (struct integrity_conf){

@@ -23,6 +23,7 @@
 
 struct bookie;
 struct gc;
+struct memory_guard;
 struct metadata;
 
 /* From bookie/config.def; upstream key names (bookkeeper.conf). */
@@ -44,6 +45,9 @@ extern const struct config_table bookie_config_table;
  * loops and disk outlive it. */
 MUST_CHECK enum err bookie_start(struct bookie **out, const struct bookie_conf *conf,
                                  struct metadata *meta, struct loops *loops, struct disk *disk);
+/* In a process whose memory somebody else looks after: its caches go by that one's level, until it
+ * stops, which is before bookie_stop(). */
+void bookie_follow(struct bookie *b, struct memory_guard *g);
 void bookie_stop(struct bookie **b);             /* flushes, unregisters, joins its threads */
 const char *bookie_name(const struct bookie *b); /* its bookie id */
 uint16_t bookie_port(const struct bookie *b);

@@ -81,6 +81,13 @@ static size_t a_share(const struct broker *b, int64_t all_mb)
     return memory_guard_quarter(&b->memory, mb(all_mb)) / b->loops->n;
 }
 
+/* For entries that a loop's topics read and send, and as much again for those that its connections
+ * have not sent. */
+static size_t delivery_budget(const struct broker *b)
+{
+    return a_share(b, 2 * b->conf->reads_mb * b->loops->n) / 2;
+}
+
 /* Of all that publishes may take, a loop's topics have a quarter with the bookies at a time. */
 static size_t publish_budget(const struct broker_conf *conf)
 {
@@ -193,7 +200,7 @@ static void seat_open(void *ctx)
         .conf = b->conf,
         .instance = b->instance + s->index,
         .publish_budget = publish_budget(b->conf),
-        .delivery_budget = a_share(b, b->conf->reads_mb * b->loops->n),
+        .delivery_budget = delivery_budget(b),
     });
     s->sessions = sessions_new(&(struct sessions_env){
         .home = s->loop,
@@ -205,6 +212,7 @@ static void seat_open(void *ctx)
         .topics = &b->topics,
         .metrics = &b->metrics,
         .memory = &b->memory,
+        .unsent_budget = delivery_budget(b),
     });
 }
 
@@ -487,6 +495,11 @@ void broker_stop(struct broker **bp)
     doors_drop(&b->doors);
     sem_destroy(&b->done);
     mem_free(b);
+}
+
+struct memory_guard *broker_memory(struct broker *b)
+{
+    return &b->memory;
 }
 
 struct broker_ports broker_ports(const struct broker *b)

@@ -19,6 +19,7 @@
 #include "common/loop.h"
 
 struct broker;
+struct memory_guard;
 struct metadata;
 
 /* From broker/config.def; upstream key names (broker.conf). */
@@ -46,6 +47,8 @@ void broker_stop(struct broker **b);
 struct broker_ports {
     uint16_t plain, tls, web, web_tls;
 };
+/* How much memory is left; others in the process may listen to it until broker_stop(). */
+struct memory_guard *broker_memory(struct broker *b);
 struct broker_ports broker_ports(const struct broker *b);
 uint16_t broker_port(const struct broker *b);
 uint16_t broker_web_port(const struct broker *b);

@@ -214,7 +214,10 @@ static enum err start(struct standalone *s)
     loops_start(&s->loops, "io", wanted);
     for (unsigned i = 0; i < s->bookies; i++)
         TRY(bookie_start(&s->bookie[i], &s->bookie_conf[i], s->meta, &s->loops, disk_real()));
-    return broker_start(&s->broker, &s->broker_conf, s->meta, &s->loops);
+    TRY(broker_start(&s->broker, &s->broker_conf, s->meta, &s->loops));
+    for (unsigned i = 0; i < s->bookies; i++)
+        bookie_follow(s->bookie[i], broker_memory(s->broker));
+    return ERR_OK;
 }
 
 static void stop(struct standalone *s)

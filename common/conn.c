@@ -559,6 +559,21 @@ struct conn *conn_dial(struct loop *l, const char *host, uint16_t port,
     return c;
 }
 
+static void choke(struct conn *c)
+{
+    if (c->conf.write_high == 0 || c->out.bytes <= c->conf.write_high || c->choked)
+        return;
+    c->choked = true;
+    update_reading(c);
+}
+
+void conn_set_write_high(struct conn *c, size_t write_high)
+{
+    assert(loop_is_mine(c->loop));
+    c->conf.write_high = write_high;
+    choke(c);
+}
+
 static struct outbox *queue_of(struct conn *c)
 {
     return c->upgrade ? &c->held : &c->out;
@@ -566,10 +581,7 @@ static struct outbox *queue_of(struct conn *c)
 
 static void sent(struct conn *c)
 {
-    if (c->conf.write_high > 0 && c->out.bytes > c->conf.write_high && !c->choked) {
-        c->choked = true;
-        update_reading(c);
-    }
+    choke(c);
     if (c->state == OPEN && !c->end.queued && !event_pending(&c->writable, EV_WRITE, NULL))
         loop_at_round_end(c->loop, &c->end);
 }

@@ -63,6 +63,8 @@ void conn_send_chain(struct conn *c, struct chain *ch); /* takes what is in it *
 /* The same with a front that is copied before what is shared. */
 void conn_send_behind(struct conn *c, struct view front, const struct chain *rest);
 size_t conn_waiting(const struct conn *c);              /* bytes not yet with the kernel */
+/* Another conf.write_high from now on; if more than that waits, drained() follows. */
+void conn_set_write_high(struct conn *c, size_t write_high);
 void conn_pause(struct conn *c); /* no more frames until conn_resume(); counted, pairs nest */
 void conn_resume(struct conn *c);
 const char *conn_peer(const struct conn *c); /* "1.2.3.4:5678"; borrows */

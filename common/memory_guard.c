@@ -9,7 +9,7 @@
 #include "common/process.h"
 #include "common/slab_pool.h"
 
-enum { LOOK_US = 100 * 1000, NEAR_US = 20 * 1000, NEAR = 60, GIVE_BACK_EVERY = 50 };
+enum { LOOK_US = 100 * 1000, NEAR_US = 20 * 1000, NEAR = 60, GIVE_BACK_EVERY = 50, SHORT_EVERY = 10 };
 enum { MIB = 1024 * 1024 };
 
 /* ---- the levels ---- */
@@ -65,11 +65,21 @@ static void tell(struct memory_guard *g)
     }
 }
 
+static void add(void *ctx)
+{
+    struct memory_ear *e = ctx;
+
+    list_push_back(&e->guard->ears, &e->node);
+}
+
 void memory_guard_listen(struct memory_guard *g, struct memory_ear *e)
 {
     e->guard = g;
     e->task.run = hear;
-    list_push_back(&g->ears, &e->node);
+    if (g->home)
+        loop_call(g->home, add, e);
+    else
+        add(e);
 }
 
 /* ---- looking ---- */
@@ -83,15 +93,16 @@ static void change(struct memory_guard *g, enum memory_level to, uint64_t used)
               F_U64("used_mb", used / MIB), F_U64("limit_mb", g->limit / MIB));
     atomic_store(&g->level, (int)to);
     metric_set(g->shown, to);
+    slab_pool_lean(to != MEMORY_PLENTY);
     if (from == MEMORY_PLENTY)
         g->looks = 0;
     tell(g);
 }
 
 /* What caches let go of would otherwise stay ours, and the level with it. */
-static void give_back(struct memory_guard *g)
+static void give_back(struct memory_guard *g, enum memory_level level)
 {
-    if (g->looks++ % GIVE_BACK_EVERY)
+    if (g->looks++ % (level == MEMORY_SHORT ? SHORT_EVERY : GIVE_BACK_EVERY))
         return;
     tell(g);
     slab_pool_trim();
@@ -108,7 +119,7 @@ static void look(struct timer *t)
     if (next != now)
         change(g, next, used);
     if (next != MEMORY_PLENTY)
-        give_back(g);
+        give_back(g, next);
     loop_after(g->home, &g->timer, reaches(used, g->limit, NEAR) ? NEAR_US : LOOK_US);
 }
 
@@ -171,7 +182,9 @@ void memory_guard_start(struct memory_guard *g, struct loop *home)
 
 void memory_guard_stop(struct memory_guard *g)
 {
-    if (g->home)
+    if (g->home) {
         loop_call(g->home, end, g);
+        slab_pool_lean(false);
+    }
     g->home = NULL;
 }

@@ -11,7 +11,8 @@
  * kept for reuse goes back to the system.
  *
  * Memory:  embedded in what it guards; zeroed it is one that sees no limit, and so is NULL.
- * Threads: memory_guard_level() any; listen, start and stop from one that is no loop's.
+ * Threads: memory_guard_level() any; listen, start and stop from one that is no loop's, one after
+ *          the other.
  * Limits:  looks ten times a second, from 60 % on fifty times: what comes in between should fit
  *          into what is above 94 %.
  */
@@ -68,7 +69,7 @@ struct memory_guard_conf {
 void memory_guard_init(struct memory_guard *g, const struct memory_guard_conf *conf);
 /* What may be taken of `bytes` when it may be a quarter of all at most. */
 uint64_t memory_guard_quarter(const struct memory_guard *g, uint64_t bytes);
-void memory_guard_listen(struct memory_guard *g, struct memory_ear *e); /* before the start */
+void memory_guard_listen(struct memory_guard *g, struct memory_ear *e);
 void memory_guard_start(struct memory_guard *g, struct loop *home);
 /* Ears hear nothing new; what was posted has run once their loops were called. */
 void memory_guard_stop(struct memory_guard *g);

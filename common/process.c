@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/slab_pool.h"
 
 /* Bytes, in the order of /proc/self/statm: the whole, what is resident, what of that is of files.
  */
@@ -81,6 +82,10 @@ void process_render(struct text *t, const char *labels)
         (double)heap.used);
     add(t, labels, "process_heap_held_bytes", "gauge",
         "memory that the allocator has for it; not all is resident", (double)heap.held);
+    add(t, labels, "lgm_slabs_used_bytes", "gauge", "buffers of messages and frames in use",
+        (double)slab_pool_in_use());
+    add(t, labels, "lgm_slabs_kept_bytes", "gauge", "buffers that are kept for those to come",
+        (double)slab_pool_kept());
     add(t, labels, "process_open_fds", "gauge", "file descriptors in use", open_fds());
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         add(t, labels, "process_max_fds", "gauge", "file descriptors that may be in use",

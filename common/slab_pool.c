@@ -1,6 +1,7 @@
 #include "common/slab_pool.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "common/mem.h"
 
@@ -28,11 +29,11 @@ struct stack {
     unsigned n;
 };
 
-/* in_use is written by its own thread only; any may read it, and a slab dropped
- * elsewhere makes single ones negative. */
+/* in_use and kept are written by their own thread only; any may read them, and a slab dropped
+ * elsewhere makes single ones of in_use negative. */
 struct cache {
     struct stack of[SLAB_CLASSES];
-    _Atomic int64_t in_use;
+    _Atomic int64_t in_use, kept;
     struct cache *next;
 };
 
@@ -41,11 +42,17 @@ static struct {
     struct stack of[SLAB_CLASSES];
     struct cache *threads;
     int64_t left_behind; /* in_use of threads that ended */
+    atomic_bool lean;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t at_thread_end;
 static _Thread_local struct cache *mine;
+
+static bool is_lean(void)
+{
+    return atomic_load_explicit(&pool.lean, memory_order_relaxed);
+}
 
 static size_t class_size(unsigned class)
 {
@@ -89,17 +96,31 @@ static unsigned fits(size_t bytes, unsigned class)
     return n < 4096 ? (unsigned)n : 4096;
 }
 
+static void count(_Atomic int64_t *n, int64_t by)
+{
+    int64_t now = atomic_load_explicit(n, memory_order_relaxed);
+    atomic_store_explicit(n, now + by, memory_order_relaxed);
+}
+
+static void count_kept(struct cache *c, unsigned class, unsigned before)
+{
+    count(&c->kept, ((int64_t)c->of[class].n - before) * (int64_t)class_size(class));
+}
+
 /* What the pool has no room for goes back to the system, outside the lock. */
 static void hand_over(struct cache *c, unsigned class, unsigned n)
 {
+    const unsigned before = c->of[class].n;
+
     pthread_mutex_lock(&pool.lock);
-    unsigned most = fits(POOL_KEEPS, class);
+    unsigned most = is_lean() ? 0 : fits(POOL_KEEPS, class);
     unsigned room = most > pool.of[class].n ? most - pool.of[class].n : 0;
     unsigned moved = n < room ? n : room;
     move(&c->of[class], &pool.of[class], moved);
     pthread_mutex_unlock(&pool.lock);
     for (; moved < n && c->of[class].n > 0; moved++)
         mem_free(pop(&c->of[class]));
+    count_kept(c, class, before);
 }
 
 static void end_of_thread(void *arg)
@@ -137,12 +158,6 @@ static struct cache *cache_mine(void)
     return mine;
 }
 
-static void count(struct cache *c, int64_t by)
-{
-    int64_t now = atomic_load_explicit(&c->in_use, memory_order_relaxed);
-    atomic_store_explicit(&c->in_use, now + by, memory_order_relaxed);
-}
-
 static struct slab *make(size_t size, unsigned class)
 {
     struct slab *s = mem_resize(NULL, sizeof *s + size);
@@ -154,12 +169,15 @@ static struct slab *make(size_t size, unsigned class)
 static struct slab *take_pooled(struct cache *c, unsigned class)
 {
     struct stack *st = &c->of[class];
+    const unsigned before = st->n;
+
     if (st->n == 0) {
         pthread_mutex_lock(&pool.lock);
         move(&pool.of[class], st, 1 + fits(THREAD_KEEPS, class) / 4);
         pthread_mutex_unlock(&pool.lock);
     }
     struct slab *s = pop(st);
+    count_kept(c, class, before);
     if (s)
         ASAN_UNPOISON_MEMORY_REGION(s->bytes, s->size);
     return s;
@@ -172,14 +190,14 @@ struct slab *slab_pool_take(size_t size)
     struct slab *s = class < SLAB_CLASSES ? take_pooled(c, class) : make(size, class);
     if (!s)
         s = make(class_size(class), class);
-    count(c, (int64_t)s->size);
+    count(&c->in_use, (int64_t)s->size);
     return s;
 }
 
 void slab_pool_give(struct slab *s)
 {
     struct cache *c = cache_mine();
-    count(c, -(int64_t)s->size);
+    count(&c->in_use, -(int64_t)s->size);
     unsigned class = s->class;
     if (class == SLAB_CLASSES) {
         mem_free(s);
@@ -187,7 +205,10 @@ void slab_pool_give(struct slab *s)
     }
     ASAN_POISON_MEMORY_REGION(s->bytes, s->size);
     push(&c->of[class], s);
-    if (c->of[class].n > fits(THREAD_KEEPS, class))
+    count(&c->kept, (int64_t)class_size(class));
+    if (is_lean())
+        hand_over(c, class, c->of[class].n);
+    else if (c->of[class].n > fits(THREAD_KEEPS, class))
         hand_over(c, class, c->of[class].n / 2 + 1);
 }
 
@@ -207,6 +228,24 @@ void slab_pool_trim(void)
     for (unsigned class = 0; class < SLAB_CLASSES; class ++)
         for (struct slab *s; (s = pop(&had[class]));)
             mem_free(s);
+}
+
+void slab_pool_lean(bool lean)
+{
+    atomic_store_explicit(&pool.lean, lean, memory_order_relaxed);
+}
+
+size_t slab_pool_kept(void)
+{
+    int64_t sum = 0;
+
+    pthread_mutex_lock(&pool.lock);
+    for (struct cache *c = pool.threads; c; c = c->next)
+        sum += atomic_load_explicit(&c->kept, memory_order_relaxed);
+    for (unsigned class = 0; class < SLAB_CLASSES; class ++)
+        sum += (int64_t)(pool.of[class].n * class_size(class));
+    pthread_mutex_unlock(&pool.lock);
+    return sum > 0 ? (size_t)sum : 0;
 }
 
 size_t slab_pool_in_use(void)

@@ -12,6 +12,7 @@
 #ifndef COMMON_SLAB_POOL_H
 #define COMMON_SLAB_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/buf.h"
@@ -22,6 +23,8 @@
 struct slab *slab_pool_take(size_t size); /* gives; refs is not set */
 void slab_pool_give(struct slab *s);      /* takes */
 size_t slab_pool_in_use(void);            /* bytes */
+size_t slab_pool_kept(void);              /* bytes, for those to come */
 void slab_pool_trim(void);                /* the shared pool and this thread keep nothing for now */
+void slab_pool_lean(bool lean);           /* on: what is given from now on is not kept, by nobody */
 
 #endif

@@ -1,6 +1,7 @@
 /* MESSAGE: from a delivery to frames, as fast as the connection takes them. */
 #include "broker/session/asks.h"
 #include "broker/session/reply.h"
+#include "common/memory_guard.h"
 
 static struct slice front_of(const struct handle *h, const struct delivery *d,
                              const struct delivery_item *item)
@@ -24,24 +25,67 @@ static struct slice front_of(const struct handle *h, const struct delivery *d,
     return command_front(&base, item->magic.len + item->body.len);
 }
 
+/* ---- how much connections hold ---- */
+
+void session_unsent_look(struct session *s)
+{
+    const size_t now = s->conn ? conn_waiting(s->conn) : 0;
+
+    s->home->unsent += now - s->unsent_seen;
+    s->unsent_seen = now;
+}
+
+static bool is_tight(const struct sessions *home)
+{
+    return (home->env.unsent_budget > 0 && home->unsent > home->env.unsent_budget) ||
+           memory_guard_level(home->env.memory) >= MEMORY_LOW;
+}
+
+/* What will lie here for a while shall hold on to no more than about twice itself: an entry that
+ * was read is part of a larger piece. */
+static void settle(struct slice *body)
+{
+    if (!body->slab || slab_size(body->slab) <= 2 * body->len)
+        return;
+    struct slice own = slice_copy(body->base, body->len);
+
+    slice_drop(body);
+    *body = own;
+}
+
+static bool takes_more(struct session *s)
+{
+    if (!s->conn)
+        return true;
+    session_unsent_look(s);
+    const bool tight = is_tight(s->home);
+    const size_t most = tight ? WRITE_TIGHT : WRITE_HIGH;
+
+    if (tight != s->tight)
+        conn_set_write_high(s->conn, most);
+    s->tight = tight;
+    return conn_waiting(s->conn) <= most;
+}
+
+/* ---- deliveries ---- */
+
 static void write_out(struct session *s, const struct handle *h, struct delivery *d)
 {
+    const bool stays = s->tight && conn_waiting(s->conn) > 0;
+
     for (unsigned i = 0; i < d->n; i++) {
         struct delivery_item *item = &d->item[i];
         struct slice front = front_of(h, d, item);
         unsent_put(&s->unsent, front.len + item->magic.len + item->body.len);
         conn_send(s->conn, front);
+        if (stays)
+            settle(&item->body);
         if (item->magic.len > 0)
             conn_send(s->conn, item->magic);
         conn_send(s->conn, item->body);
         item->magic = item->body = (struct slice){0};
     }
     d->written = true;
-}
-
-static bool takes_more(const struct session *s)
-{
-    return !s->conn || conn_waiting(s->conn) <= WRITE_HIGH;
 }
 
 static struct handle *handle_of(const struct delivery *d)

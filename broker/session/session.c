@@ -45,6 +45,7 @@ static void end(struct session *s)
     s->state = SESSION_ENDED;
     loop_cancel(session_env(s)->home, &s->tick);
     loop_cancel(session_env(s)->home, &s->check_due);
+    session_unsent_look(s);
     session_undelivered_go(s);
     session_producers_leave(s);
     session_consumers_leave(s);
@@ -186,6 +187,7 @@ static void on_tick(struct timer *t)
     s->pinged_at = loop_now(session_env(s)->home);
     reply_ping(s);
     s->waiting_then = waiting;
+    session_unsent_look(s);
     s->left_then = unsent_left(&s->unsent, conn_waiting(s->conn));
     loop_after(session_env(s)->home, &s->tick, tick_us(s));
 }

@@ -11,7 +11,8 @@
  * Memory:  a command and its strings live in the loop's arena until its handler returns.
  * Threads: the session's loop.
  * Limits:  A connection is always read.  A producer that sends more than there is room for is put
- *          off (put_off.h).  Deliveries stop past WRITE_HIGH bytes that have not left, and past
+ *          off (put_off.h).  Deliveries stop past WRITE_HIGH bytes that have not left, past
+ *          WRITE_TIGHT while memory is low or all connections hold `unsent_budget`, and past
  *          ANSWERS_MAX of answers among them the connection is closed: its client asks and does
  *          not read.  HANDLES_MAX producers and consumers, WATCHERS_MAX watchers of topics; an
  *          arena of ARENA_MAX a command.
@@ -35,7 +36,7 @@
 #include "proto/frame.h"
 
 enum { HANDLES_MAX = 65536, WATCHERS_MAX = 1000, ARENA_MAX = 16 * 1024 * 1024 };
-enum { WRITE_HIGH = 4 * 1024 * 1024, ANSWERS_MAX = 16 * 1024 * 1024 };
+enum { WRITE_HIGH = 4 * 1024 * 1024, WRITE_TIGHT = 64 * 1024, ANSWERS_MAX = 16 * 1024 * 1024 };
 enum { PROTOCOL_VERSION = 21 };
 
 enum session_state { SESSION_NEW, SESSION_READY, SESSION_ENDED };
@@ -62,6 +63,7 @@ struct sessions {
     uint64_t next_id;
     uint64_t slow_us; /* a publish that takes longer is logged; 0: none is */
 
+    size_t unsent;                    /* bytes that connections hold, when last looked at */
     size_t publish_max;               /* put_off.h, as the next */
     struct list_node told, returning; /* session_producer.turn */
     struct timer look;
@@ -142,6 +144,8 @@ struct session {
     struct timer tick; /* keep-alive */
     uint64_t heard_at, pinged_at;
     struct unsent unsent;
+    size_t unsent_seen;  /* of sessions.unsent */
+    bool tight;          /* WRITE_TIGHT goes for it */
     bool ends_soon;      /* the tick is moved to now: it does not read what it asks for */
     size_t waiting_then; /* bytes, at the last tick */
     uint64_t left_then;  /* bytes that had left by then */
@@ -196,6 +200,7 @@ void session_producer_gone(struct handle *h);
 void session_producers_leave(struct session *s);
 void session_consumers_leave(struct session *s);
 void session_undelivered_go(struct session *s);
+void session_unsent_look(struct session *s); /* how much its connection holds */
 void session_undelivered_drop(struct session *s, const struct topic_consumer *c);
 
 /* ---- on_watch.c: the connection is gone ---- */

@@ -29,6 +29,7 @@ struct sessions_env {
     const struct topics_map *topics;
     struct broker_metrics *metrics;
     const struct memory_guard *memory; /* NULL: there is plenty */
+    size_t unsent_budget;              /* of entries that connections hold */
 };
 
 struct sessions *sessions_new(const struct sessions_env *env); /* gives; env is copied */
