@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "proto/message.h"
 
-enum { POOL_MAX = 4096 };
+enum { POOL_MAX = 16384 };
 
 /* Clients keep a message within max_message_size but for what they add to its metadata last (a
  * chunk's place among others); with what we store around it, it must fit a bookie's frame. */
