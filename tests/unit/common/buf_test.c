@@ -6,6 +6,7 @@
 #include "common/crc32c.h"
 #include "common/mem.h"
 #include "common/rng.h"
+#include "common/slab_pool.h"
 #include "tests/lib/suite.h"
 
 START_TEST(a_slab_lives_until_its_last_slice)
@@ -53,6 +54,24 @@ START_TEST(a_dropped_slab_is_used_again)
     s = slab_new(3000);
     ck_assert_ptr_eq(s, first);
     slab_drop(&s);
+}
+END_TEST
+
+START_TEST(while_lean_nothing_is_kept)
+{
+    struct slab *s = slab_new(4096);
+
+    slab_drop(&s);
+    slab_pool_trim();
+    ck_assert_uint_eq(slab_pool_kept(), 0);
+    slab_pool_lean(true);
+    s = slab_new(4096);
+    slab_drop(&s);
+    ck_assert_uint_eq(slab_pool_kept(), 0);
+    slab_pool_lean(false);
+    s = slab_new(4096);
+    slab_drop(&s);
+    ck_assert_uint_eq(slab_pool_kept(), 4096);
 }
 END_TEST
 
@@ -204,6 +223,7 @@ int main(void)
                                 SUITE_CASE(a_slab_lives_until_its_last_slice),
                                 SUITE_CASE(slabs_of_every_size),
                                 SUITE_CASE(a_dropped_slab_is_used_again),
+                                SUITE_CASE(while_lean_nothing_is_kept),
                                 SUITE_CASE(chains_share_and_drop),
                                 SUITE_CASE(what_stays_keeps_only_its_own),
                                 SUITE_CASE(slabs_cross_threads),

@@ -223,6 +223,39 @@ static bool client_has_all(struct pair *p)
     return p->client.frames == 300;
 }
 
+static bool server_has_drained(struct pair *p)
+{
+    return p->server.drained > 0;
+}
+
+static bool server_is_there(struct pair *p)
+{
+    return p->server.conn != NULL;
+}
+
+/* What waits already may be more than that: then it is told when that has left. */
+START_TEST(less_may_wait_from_now_on)
+{
+    struct pair p;
+    pair_start(&p, _i);
+    pair_dial(&p);
+    conn_pause(p.client.conn);
+    run_until(&p, server_is_there);
+    conn_set_write_high(p.server.conn, 0); /* no limit */
+    for (unsigned i = 0; i < 300; i++)
+        conn_send(p.server.conn, frame_of(100000, 7));
+    run_rounds(&p, 100);
+    ck_assert_uint_gt(conn_waiting(p.server.conn), 1 << 20);
+    conn_set_write_high(p.server.conn, 1 << 20);
+    ck_assert_uint_eq(p.server.drained, 0);
+    conn_resume(p.client.conn);
+    run_until(&p, server_has_drained);
+    ck_assert_uint_le(conn_waiting(p.server.conn), 1 << 20);
+    run_until(&p, client_has_all);
+    pair_stop(&p);
+}
+END_TEST
+
 /* A peer that asks for much and reads nothing gets write_high queued, and not more. */
 START_TEST(a_peer_that_does_not_read_is_not_read)
 {
@@ -279,6 +312,7 @@ int main(void)
                                  SUITE_LOOP(finishing_inside_a_frame, 2),
                                  SUITE_LOOP(finishing_ends_with_the_loop, 2),
                                  SUITE_LOOP(a_peer_that_does_not_read_is_not_read, 2),
+                                 SUITE_LOOP(less_may_wait_from_now_on, 2),
                                  SUITE_LOOP(chains_and_borrowed_bytes_are_sent, 2),
                                  {0},
                              });
