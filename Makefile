@@ -125,6 +125,10 @@ $(BUILD)/crashpoints.so: tests/crashpoints/layer.c tests/crashpoints/recording.h
 $(BUILD)/ceiling: $(call objects,$(wildcard bench/ceiling/*.c)) $(call lib,common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# A load for one bookie.
+$(BUILD)/bookie-load: $(BUILD)/bench/bookie_load.o $(call lib,proto) $(call lib,common)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 # A disk that is slow for one process.
 $(BUILD)/slow_sync.so: bench/slow_sync.c
 	@echo "  LD $@"; $(CC) $(CFLAGS) -fPIC -shared -o $@ $<
@@ -232,7 +236,8 @@ crashpoints: deps-test
 	@python3 tests/crashpoints/run.py --build $(BUILD) --seconds $(SECONDS)
 # BENCH="--only batched-2 --runs 3": bench/run.py --help
 bench: deps-test
-	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/ceiling $(BUILD)/slow_sync.so
+	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/ceiling $(BUILD)/slow_sync.so \
+		$(BUILD)/bookie-load
 	@python3 bench/run.py --build $(BUILD) $(BENCH)
 
 # ---- how the code reads --------------------------------------------------------------------

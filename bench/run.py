@@ -17,8 +17,11 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import bookie  # noqa: E402
 import measure  # noqa: E402
 import rows  # noqa: E402
+
+rows.ROWS.update(bookie.ROWS)
 
 
 def options():
@@ -33,6 +36,7 @@ def options():
     p.add_argument("--backlog-gib", type=float, default=10)
     p.add_argument("--acks", type=int, default=1000000)
     p.add_argument("--data", default=os.environ.get("TMPDIR", "/tmp"), help="on the disk to measure")
+    p.add_argument("--quick", action="store_true", help="of the bookie's rows a little of each: do they work?")
     p.add_argument("--json", help="everything that was measured, into this file")
     o = p.parse_args()
     o.build, o.data = os.path.abspath(o.build), os.path.abspath(o.data)
