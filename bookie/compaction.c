@@ -64,14 +64,24 @@ static enum err flush(struct job *j)
 
 /* ---- reading and appending ------------------------------------------------------------------ */
 
+static enum err read_window(struct job *j, const struct entry_place *p, size_t ahead)
+{
+    slab_drop(&j->window);
+    TRY(j->conf->pace(j->conf->ctx, 0));
+    TRY(entry_log_read(j->conf->log, p, ahead, &j->window, &j->window_len));
+    j->window_at = p->offset;
+    return ERR_OK;
+}
+
+/* A place that cannot be read spoils the window, not the records beside it. */
 static enum err read_record(struct job *j, const struct entry_place *p, struct view *out)
 {
     const uint64_t end = p->offset + ENTRY_LOG_RECORD + p->length;
     if (!j->window || p->offset < j->window_at || end > j->window_at + j->window_len) {
-        slab_drop(&j->window);
-        TRY(j->conf->pace(j->conf->ctx, 0));
-        TRY(entry_log_read(j->conf->log, p, AHEAD, &j->window, &j->window_len));
-        j->window_at = p->offset;
+        enum err err = read_window(j, p, AHEAD);
+        if (err == ERR_IO)
+            err = read_window(j, p, 0);
+        TRY(err);
     }
     const size_t skip = p->offset - j->window_at;
     *out = view_of(slab_bytes(j->window) + skip, j->window_len - skip);
@@ -85,8 +95,9 @@ static bool is_damage(enum err err)
 
 static enum err leave(struct job *j, int64_t entry, const struct entry_place *p, enum err why)
 {
-    j->result->unreadable++;
     j->result->unreadable_bytes += ENTRY_LOG_RECORD + (uint64_t)p->length;
+    if (j->result->unreadable++ > 0) /* one line a log */
+        return ERR_OK;
     log_event(LOG_ERROR, "entry_log.corrupted", F_U64("log", p->log), F_U64("offset", p->offset),
               F_I64("ledger", j->ledger), F_I64("entry", entry), F_ERR(why));
     return ERR_OK;

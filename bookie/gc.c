@@ -122,6 +122,7 @@ static void reclaim_all(struct gc *g)
     const uint64_t until = end_of(g);
     clear_gauges(&g->stats.logs);
     for (unsigned i = 0; i < g->n && !gc_stops(g); i++) {
+        g->devices[i].reclaim.retries = g->depth == GC_MAJOR;
         const enum err err = reclaim_run(&g->devices[i].reclaim, threshold, until);
         if (err && err != ERR_CLOSED)
             log_event(LOG_WARN, "gc.failed", F_STR("dir", g->devices[i].dir), F_ERR(err));

@@ -355,7 +355,9 @@ static enum err compact_all(struct round *o, double threshold, uint64_t until_us
     qsort(o->at, o->n, sizeof o->at[0], by_share);
     for (size_t i = 0; i < o->n && !is_over(until_us); i++) {
         struct closed *c = &o->at[i];
-        if (c->size == 0 || c->is_quarantined || (double)c->live >= threshold * (double)c->size)
+        if (c->size == 0 || (double)c->live >= threshold * (double)c->size)
+            continue;
+        if (c->is_quarantined && !o->r->retries)
             continue;
         const enum err err = compact(o, c);
         if (err == ERR_CLOSED)

@@ -32,6 +32,7 @@ struct reclaim {
     struct entry_log *log;
     struct entry_index *index;
     uint64_t reserve_bytes;
+    bool retries; /* what could not be read once is tried again: a device may have had a bad hour */
     struct reclaim_stats *stats;
     struct compaction compaction;
 };
