@@ -22,6 +22,16 @@ static bool may_write(const struct request *r)
     return urgent && atomic_load_explicit(&h->reserve, memory_order_relaxed);
 }
 
+/* Counted as it is taken: between two looks at the disk it may be a lot.  It goes to the journal,
+ * perhaps on the same disk, and to an entry log. */
+static enum err take_reserve(struct device *d, size_t len)
+{
+    const int64_t bytes = 2 * (int64_t)len;
+    return atomic_fetch_sub_explicit(&d->reserve_left, bytes, memory_order_relaxed) >= bytes
+               ? ERR_OK
+               : ERR_READ_ONLY;
+}
+
 /* A directory that is full while others are not: its writers go to other bookies. */
 static enum err may_go_to(const struct request *r, struct device *d)
 {
@@ -30,9 +40,7 @@ static enum err may_go_to(const struct request *r, struct device *d)
     case DEVICE_WRITABLE:
         return ERR_OK;
     case DEVICE_FULL:
-        return urgent && atomic_load_explicit(&d->has_reserve, memory_order_relaxed)
-                   ? ERR_OK
-                   : ERR_READ_ONLY;
+        return urgent ? take_reserve(d, r->body.len) : ERR_READ_ONLY;
     default:
         return ERR_IO;
     }

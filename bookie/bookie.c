@@ -302,21 +302,25 @@ static enum err failure_of(void *ctx, unsigned dir)
 
 static void tell_device(struct device *d, const struct disk_dir *dir, uint64_t reserve)
 {
-    atomic_store(&d->has_reserve, dir->free_bytes > reserve);
+    const size_t unwritten = atomic_load(&d->active_bytes) + atomic_load(&d->frozen_bytes);
+    atomic_store(&d->reserve_left,
+                 (int64_t)dir->free_bytes - (int64_t)reserve - (int64_t)unwritten);
     atomic_store(&d->is_tight, dir->level != DISK_ROOMY);
     device_set_state(d, dir->level == DISK_FAILED ? DEVICE_FAILED
                         : dir->level == DISK_FULL ? DEVICE_FULL
                                                   : DEVICE_WRITABLE);
 }
 
-static void disks_changed(void *ctx, const struct disk_rules *r, const struct disk_verdict *v)
+static void disks_looked_at(void *ctx, const struct disk_rules *r, const struct disk_verdict *v)
 {
     struct bookie *b = ctx;
     for (unsigned i = 0; i < b->storage->n_devices; i++)
         tell_device(&b->storage->devices[i], &r->dirs[i], r->conf.reserve);
+    metric_set(&b->metrics.writable_dirs, v->writable_dirs);
+    if (b->has_space == v->writable && b->has_reserve == v->reserve)
+        return;
     b->has_space = v->writable;
     b->has_reserve = v->reserve;
-    metric_set(&b->metrics.writable_dirs, v->writable_dirs);
     tell_writable(b);
 }
 
@@ -379,7 +383,7 @@ static void watch_disks(struct bookie *b)
                   .any_full = c->any_disk_full},
         .interval_us = (uint64_t)c->disk_check_interval_ms * 1000,
         .failure = failure_of,
-        .changed = disks_changed,
+        .looked = disks_looked_at,
         .ctx = b,
     };
     b->watch = disk_watch_open(&conf);

@@ -50,8 +50,9 @@ struct device {
     struct entry_index *index;
     struct checkpoint *checkpoint; /* its way from memory to the device */
     _Atomic enum device_state state;
-    atomic_bool has_reserve; /* FULL: recovery may still write here */
-    atomic_bool is_tight;    /* above diskUsageWarnThreshold: space should be got back */
+    _Atomic int64_t
+        reserve_left;     /* FULL: bytes that recovery may still write, until the next look */
+    atomic_bool is_tight; /* above diskUsageWarnThreshold: space should be got back */
     /* Bytes of entries in memory that will go here: in active halves, in frozen ones. */
     atomic_size_t active_bytes, frozen_bytes;
     struct marks marks; /* what is stored */

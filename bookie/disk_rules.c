@@ -83,3 +83,16 @@ struct disk_verdict disk_rules_decide(const struct disk_rules *r)
     v.reserve = v.reserve && !journal_full;
     return v;
 }
+
+uint64_t disk_rules_turns_in(const struct disk_rules *r, unsigned dir, uint64_t before, uint64_t us)
+{
+    const struct disk_dir *d = &r->dirs[dir];
+    if (d->is_journal || d->total == 0 || before <= d->free_bytes)
+        return UINT64_MAX;
+    const uint64_t kept = (uint64_t)((1.0 - r->conf.threshold) * (double)d->total);
+    const uint64_t line = d->level < DISK_FULL ? kept : r->conf.reserve;
+    if (d->free_bytes <= line)
+        return UINT64_MAX;
+    const double taken = (double)(before - d->free_bytes);
+    return (uint64_t)((double)(d->free_bytes - line) / taken * (double)us);
+}

@@ -56,5 +56,9 @@ void disk_rules_saw(struct disk_rules *r, unsigned dir, uint64_t free_bytes, uin
                     enum err failure);
 struct disk_verdict disk_rules_decide(const struct disk_rules *r);
 double disk_dir_used(const struct disk_dir *d); /* 0 to 1 */
+/* After so much time, if it goes on as since `before` was free, `us` ago, a ledger directory
+ * reaches the next line: the threshold, then the reserve.  UINT64_MAX: not at all. */
+uint64_t disk_rules_turns_in(const struct disk_rules *r, unsigned dir, uint64_t before,
+                             uint64_t us);
 
 #endif

@@ -3,12 +3,14 @@
 #include "common/log.h"
 #include "common/mem.h"
 
+enum { SOONEST_US = 10 * 1000 };
+
 struct disk_watch {
     struct disk_watch_conf conf;
     struct watched_dir dirs[DISK_DIRS_MAX];
     struct disk_rules rules;
     struct disk_verdict verdict;
-    bool has_looked;
+    uint64_t looked_at, next_us;
     struct timer timer;
 };
 
@@ -27,19 +29,20 @@ static void say_level(const struct disk_watch *w, unsigned dir, enum err failure
 }
 
 /* A device that cannot be asked tells nothing new but what its last write did. */
-static bool look_at(struct disk_watch *w, unsigned dir)
+static void look_at(struct disk_watch *w, unsigned dir)
 {
     struct disk *disk = w->conf.disk;
     uint64_t free_bytes = 0, total = 0;
-    const enum disk_level before = w->rules.dirs[dir].level;
+    const struct disk_dir before = w->rules.dirs[dir];
     const enum err failure = w->conf.failure(w->conf.ctx, dir);
     if (disk->ops->space(disk, w->dirs[dir].path, &free_bytes, &total))
         total = 0;
     disk_rules_saw(&w->rules, dir, free_bytes, total, failure);
-    if (w->rules.dirs[dir].level == before)
-        return false;
-    say_level(w, dir, failure);
-    return true;
+    if (w->rules.dirs[dir].level != before.level)
+        say_level(w, dir, failure);
+    const uint64_t since = loop_now(w->conf.loop) - w->looked_at;
+    const uint64_t soon = disk_rules_turns_in(&w->rules, dir, before.free_bytes, since) / 2;
+    w->next_us = soon < w->next_us ? soon : w->next_us;
 }
 
 static const struct disk_dir *fullest(const struct disk_watch *w, unsigned *at)
@@ -67,25 +70,25 @@ static void say_verdict(const struct disk_watch *w)
 
 static void look(struct disk_watch *w)
 {
-    bool news = !w->has_looked;
+    w->next_us = w->conf.interval_us;
     for (unsigned i = 0; i < w->rules.n; i++)
-        news |= look_at(w, i);
+        look_at(w, i);
+    w->looked_at = loop_now(w->conf.loop);
+    if (w->next_us < SOONEST_US && w->conf.interval_us > SOONEST_US)
+        w->next_us = SOONEST_US;
     const struct disk_verdict v = disk_rules_decide(&w->rules);
     const bool turned = v.writable != w->verdict.writable;
-    news |= turned || v.reserve != w->verdict.reserve;
-    w->has_looked = true;
     w->verdict = v;
     if (turned)
         say_verdict(w);
-    if (news)
-        w->conf.changed(w->conf.ctx, &w->rules, &w->verdict);
+    w->conf.looked(w->conf.ctx, &w->rules, &w->verdict);
 }
 
 static void on_time(struct timer *t)
 {
     struct disk_watch *w = container_of(t, struct disk_watch, timer);
     look(w);
-    loop_after(w->conf.loop, &w->timer, w->conf.interval_us);
+    loop_after(w->conf.loop, &w->timer, w->next_us);
 }
 
 static void start(void *ctx)

@@ -1,6 +1,9 @@
 /* disk_watch.h - looks at the directories now and then, and says when it gets tight or one breaks.
  *
- *   free space, and how the last flush or journal write went --> disk_rules.h --> changed()
+ *   free space, and how the last flush or journal write went --> disk_rules.h --> looked()
+ *
+ * It looks again after `interval_us`, or sooner where a directory fills so fast that it would be
+ * past a line by then.
  *
  * Every change of a directory is an event, and so is every change of the whole.
  *
@@ -28,11 +31,11 @@ struct disk_watch_conf {
     struct disk_rules_conf rules;
     uint64_t interval_us;
     enum err (*failure)(void *ctx, unsigned dir); /* of what was written there last */
-    void (*changed)(void *ctx, const struct disk_rules *r, const struct disk_verdict *v);
+    void (*looked)(void *ctx, const struct disk_rules *r, const struct disk_verdict *v);
     void *ctx;
 };
 
-/* Gives; it has looked, and called changed(), when it returns. */
+/* Gives; it has looked, and called looked(), when it returns. */
 struct disk_watch *disk_watch_open(const struct disk_watch_conf *conf);
 void disk_watch_close(struct disk_watch **w);
 

@@ -134,6 +134,25 @@ START_TEST(a_low_water_mark_is_no_higher_than_the_threshold)
 }
 END_TEST
 
+START_TEST(when_it_will_turn)
+{
+    begin(1, 1, true);
+    used(0, 500, ERR_OK);
+    ck_assert_uint_eq(disk_rules_turns_in(&r, 0, 500, 1000), UINT64_MAX); /* it does not fill */
+    ck_assert_uint_eq(disk_rules_turns_in(&r, 0, 400, 1000), UINT64_MAX); /* it empties */
+    used(0, 700, ERR_OK);
+    const uint64_t us = disk_rules_turns_in(&r, 0, 500, 1000); /* 200 a ms, 200 are left */
+    ck_assert_uint_ge(us, 990);
+    ck_assert_uint_le(us, 1010);
+    used(0, 920, ERR_OK); /* full: 30 are left of the reserve */
+    ck_assert_uint_eq(disk_rules_turns_in(&r, 0, 110, 1000), 1000);
+    used(0, 960, ERR_OK);
+    ck_assert_uint_eq(disk_rules_turns_in(&r, 0, 80, 1000), UINT64_MAX);
+    used(1, 900, ERR_OK);
+    ck_assert_uint_eq(disk_rules_turns_in(&r, 1, 500, 1000), UINT64_MAX); /* a journal */
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("disk_rules",
@@ -144,6 +163,7 @@ int main(void)
                                     SUITE_CASE(a_write_without_space_counts_more_than_numbers),
                                     SUITE_CASE(a_journal_without_space),
                                     SUITE_CASE(what_cannot_be_asked_stays),
+                                    SUITE_CASE(when_it_will_turn),
                                     SUITE_CASE(a_low_water_mark_is_no_higher_than_the_threshold),
                                     {0}});
 }
