@@ -4,9 +4,10 @@
 #include "common/mem.h"
 #include "common/rng.h"
 #include "ledger/handle.h"
+#include "ledger/id_probe.h"
 #include "metadata/paths.h"
 
-enum { TRIES_MAX = 16, ID_GAP_MAX = 1 << 30 };
+enum { TRIES_MAX = 16, ID_GAP_MAX = 1 << 30, JUMP_FIRST = 4096, JUMP_MORE = 8 };
 
 /* An id, a value that carries a token, and a put that must not meet another's. */
 struct creating {
@@ -20,7 +21,7 @@ struct creating {
     struct ledger_call *call;
     struct meta_call meta;
     struct task fail;
-    int64_t block;
+    int64_t block, block_first; /* ids to ask for; those that are asked after */
     struct ledger_place place;
     struct ledger_tag *tags; /* while the placer is asked */
     unsigned n_tags;
@@ -148,6 +149,43 @@ static void take_from_block(struct creating *k)
     use_id(k, c->id_next++);
 }
 
+static void use_block(struct creating *k)
+{
+    k->client->id_next = k->block_first;
+    k->client->id_end = k->block_first + ID_BLOCK;
+    /* The counter is behind the ledger that came before: up to there it is used up. */
+    if (k->above >= k->client->id_end)
+        k->block = k->above - k->client->id_end + 1 + ID_BLOCK;
+    if (in_block(k))
+        take_from_block(k);
+    else if (k->block > ID_GAP_MAX)
+        end(k, ERR_NOT_ALLOWED, NULL);
+    else
+        try_again(k, take_id, ERR_EXISTS);
+}
+
+/* The counter has gone back with the store: on to where nobody has been. */
+static void jump(struct creating *k)
+{
+    k->block = k->block < JUMP_FIRST ? JUMP_FIRST : k->block * JUMP_MORE;
+    log_event(LOG_ERROR, "ledger.id_in_use", F_I64("first", k->block_first), F_I64("ids", ID_BLOCK),
+              F_I64("skipped", k->block));
+    if (k->block > ID_GAP_MAX)
+        end(k, ERR_NOT_ALLOWED, NULL);
+    else
+        try_again(k, take_id, ERR_EXISTS);
+}
+
+static void probed(void *ctx, bool used)
+{
+    struct creating *k = ctx;
+
+    if (used)
+        jump(k);
+    else
+        use_block(k);
+}
+
 static void have_block(struct meta_call *c, const struct meta_reply *r)
 {
     struct creating *k = container_of(c, struct creating, meta);
@@ -160,17 +198,8 @@ static void have_block(struct meta_call *c, const struct meta_reply *r)
             end(k, r->err, NULL);
         return;
     }
-    k->client->id_next = r->first;
-    k->client->id_end = r->first + k->block;
-    /* The counter is behind the ledger that came before: up to there it is used up. */
-    if (k->above >= k->client->id_end)
-        k->block = k->above - k->client->id_end + 1 + ID_BLOCK;
-    if (in_block(k))
-        take_from_block(k);
-    else if (k->block > ID_GAP_MAX)
-        end(k, ERR_NOT_ALLOWED, NULL);
-    else
-        try_again(k, take_id, ERR_EXISTS);
+    k->block_first = r->first + k->block - ID_BLOCK;
+    id_probe_start(k->client, k->block_first, ID_BLOCK, k->quorum.ack, probed, k);
 }
 
 static void take_id(struct creating *k)

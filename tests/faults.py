@@ -26,14 +26,16 @@ sys.path.insert(0, here)
 sys.path.insert(0, os.path.join(here, "lib"))
 import lgm  # noqa: E402
 from lgm_cluster import ETCD, Cluster, stable_port  # noqa: E402
-from lgm_ledgers import CLOSED, lacking, ledgers, marks, named_in, registered  # noqa: E402
+from lgm_ledgers import (CLOSED, lacking, ledgers, marks, named_in, registered,  # noqa: E402
+                         remove)
 from lgm_net import Net, NotPermitted  # noqa: E402
 from tiers import Load  # noqa: E402
 
 BOOKIE = {"zkTimeout": 4000, "rwRereplicateBackoffMs": 500, "openLedgerRereplicationGracePeriod": 2000,
           "auditorPeriodicCheckInterval": 15, "lgmScrubRateByBytes": -1, "flushInterval": 2000,
           "logSizeLimit": 16 << 20, "dbStorage_writeCacheMaxSizeMb": 16, "diskCheckInterval": 500,
-          "diskUsageLwmThreshold": 0.9}
+          "diskUsageLwmThreshold": 0.9, "dataIntegrityChecking": "true",
+          "dataIntegrityStampMissingCookies": "true"}
 BROKER = {"managedLedgerDefaultEnsembleSize": 3, "managedLedgerDefaultWriteQuorum": 3,
           "managedLedgerDefaultAckQuorum": 2, "managedLedgerMinLedgerRolloverTimeMinutes": 0,
           "managedLedgerMaxEntriesPerLedger": 3000, "bookkeeperClientTimeoutInSeconds": 5}
@@ -79,9 +81,10 @@ class Disk:
 class World:
     """The cluster, what may be done to it, and who is down on purpose."""
 
-    def __init__(self, args, folder, net, stack):
+    def __init__(self, args, folder, net, stack, **broker):
         self.net, self.began, self.disks, self.without = net, time.monotonic(), {}, {}
-        c = Cluster(args.build, folder, bookies=5, brokers=2, bookie_conf=BOOKIE, broker_conf=BROKER,
+        c = Cluster(args.build, folder, bookies=5, brokers=2, bookie_conf=BOOKIE,
+                    broker_conf={**BROKER, **broker},
                     etcd_host=f"{net.prefix}.2" if net else "127.0.0.1")
         self.cluster, self.etcd = c, c.etcd.nodes[0]
         for i, p in enumerate([self.etcd, *c.brokers, *c.bookies]):
@@ -372,6 +375,18 @@ def retire(w, rng, free):
     w.launch(b)
 
 
+def forget(w, rng, free):
+    """Its disks are empty, and it comes back at once under its name: in limbo."""
+    b = free(w.cluster.bookies)
+    how = rng.choice(["", " and its cookie too"])
+    yield f"wipe {b.name}{how}, which comes back at once under its name"
+    w.kill(b)
+    clear(w, b)
+    if how:
+        remove(w.cluster.etcd, "/ledgers/cookies/" + b.conf["bookieId"])
+    w.launch(b)
+
+
 def clear(w, b):
     for name in os.listdir(os.path.join(b.folder, "data")):
         shutil.rmtree(os.path.join(b.folder, "data", name))
@@ -388,8 +403,8 @@ def until_unnamed(w, old):
 # allows for one loss of a disk at a time.
 FAULTS = {"kill": (kill, 25), "kill-many": (kill_many, 8), "stop": (stop, 20), "cut": (cut, 20),
           "alone": (alone, 10), "fill": (fill, 12), "change": (change, 12), "wipe": (wipe, 5),
-          "retire": (retire, 4)}
-LOSSES = ("wipe", "retire")
+          "retire": (retire, 4), "forget": (forget, 5)}
+LOSSES = ("wipe", "retire", "forget")
 NEED_NET = ("cut", "alone")
 
 
@@ -473,6 +488,42 @@ def all_faults(args, folder):
         w.say(f"{checked} replicas are where they should be")
 
 
+# ---- metadata that goes back ------------------------------------------------------------------------
+
+def snapshot(w):
+    w.kill(w.etcd)
+    shutil.copytree(os.path.join(w.etcd.folder, "data"), os.path.join(w.folder, "snapshot"))
+    w.launch(w.etcd)
+
+
+def restore(w):
+    w.kill(w.etcd)
+    shutil.rmtree(os.path.join(w.etcd.folder, "data"))
+    shutil.move(os.path.join(w.folder, "snapshot"), os.path.join(w.etcd.folder, "data"))
+    w.launch(w.etcd)
+
+
+def restored(args, folder):
+    """Metadata goes back by some seconds, in which no ledger was made."""
+    with contextlib.ExitStack() as stack:
+        w = World(args, folder, None, stack, managedLedgerMaxEntriesPerLedger=10000000,
+                  managedLedgerMinLedgerRolloverTimeMinutes=10)
+        w.load()
+        w.say(f"all go on after {w.goes_on():.1f} s")
+        for _ in range(3):
+            snapshot(w)
+            w.say(f"snapshot; all go on after {w.goes_on():.1f} s")
+            made = {ledger.id for ledger in ledgers(w.cluster)}
+            w.rest(5)
+            new = {ledger.id for ledger in ledgers(w.cluster)} - made
+            w.say(f"{len(new)} ledgers were made since")
+            restore(w)
+            w.say(f"restored; all go on after {w.goes_on():.1f} s")
+        for load in w.loads:
+            load.end()
+        w.say(f"whole after {w.whole():.1f} s")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -480,6 +531,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--only", nargs="+", choices=FAULTS)
+    parser.add_argument("--restore", action="store_true", help="only that")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
     cases = lgm.Cases()
@@ -488,7 +540,10 @@ def main():
         if not os.path.exists(ETCD):
             raise lgm.Skip(f"there is no {ETCD} (Debian package etcd-server)")
         all_faults(args, folder)
-    cases.run("faults", case)
+    if args.restore:
+        cases.run("metadata that goes back", lambda folder: restored(args, folder))
+    else:
+        cases.run("faults", case)
     cases.end()
 
 

@@ -139,6 +139,11 @@ static void on_add(struct visitor *v, const struct bookie_request *q)
     answer_add(v, q, status);
 }
 
+static bool knows(const struct fake_bookie *b, int64_t ledger)
+{
+    return fake_bookie_is_fenced(b, ledger) || find(b, ledger, -1);
+}
+
 static void on_read(struct visitor *v, const struct bookie_request *q)
 {
     struct fake_bookie *b = v->bookie;
@@ -152,7 +157,7 @@ static void on_read(struct visitor *v, const struct bookie_request *q)
     if (fault_strikes(&b->knobs.on_read)) {
         answer(v, q, b->knobs.read_status, (struct view){0});
     } else if (!s) {
-        answer(v, q, BOOKIE_NO_ENTRY, (struct view){0});
+        answer(v, q, knows(b, q->ledger) ? BOOKIE_NO_ENTRY : BOOKIE_NO_LEDGER, (struct view){0});
     } else {
         struct slice copy = slice_copy(s->bytes.base, s->bytes.len);
         if (b->knobs.rotten)

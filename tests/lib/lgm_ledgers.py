@@ -26,6 +26,12 @@ def etcd_range(etcd, prefix):
             for kv in json.loads(text).get("kvs", [])]
 
 
+def remove(etcd, key):
+    status, text = http(etcd.nodes[0].url + "/v3/kv/deleterange", "POST",
+                        {"key": base64.b64encode(key.encode()).decode()})
+    assert status == 200 and '"deleted":"1"' in text, text
+
+
 def varint(data, at):
     value = shift = 0
     while True:

@@ -51,6 +51,27 @@ START_TEST(ids_grow_and_stay_above)
 }
 END_TEST
 
+/* The counter goes back, as that of a store which was restored does: what the bookies know is
+ * passed over, whether it has entries or was only fenced. */
+START_TEST(ids_that_bookies_know_are_passed_over)
+{
+    struct digest d = digest_of(DIGEST_CRC32C, (struct view){0});
+    struct ledger *l;
+
+    house_open(3);
+    for (int64_t id = 0; id < 5000; id += 10)
+        fake_bookie_put(house.bookie[id % 3], &d, &(struct entry_header){id, 0, -1, 3}, "old");
+    l = house_create(3, 3, 2);
+    ck_assert_int_gt(ledger_id(l), 4990);
+    house_appended(l, 10);
+    house_drop(&l);
+    l = house_create(3, 3, 2); /* of the same block */
+    ck_assert_int_lt(ledger_id(l), 100000);
+    house_drop(&l);
+    house_close();
+}
+END_TEST
+
 START_TEST(too_few_bookies)
 {
     enum err err;
@@ -390,6 +411,7 @@ int main(void)
 {
     return suite_run("client", (suite_case[]){SUITE_CASE(written_closed_read),
                                               SUITE_CASE(ids_grow_and_stay_above),
+                                              SUITE_CASE(ids_that_bookies_know_are_passed_over),
                                               SUITE_CASE(too_few_bookies),
                                               SUITE_CASE(recovered_from_a_silent_writer),
                                               SUITE_CASE(recovered_when_empty),
