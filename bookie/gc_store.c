@@ -44,6 +44,12 @@ static enum err look_at_instance(struct gc_store *s)
     return ERR_OK;
 }
 
+/* A store that has gone back shows it here, though its revisions do not. */
+static uint64_t counted(const struct meta_reply *r)
+{
+    return r->revision - r->ahead;
+}
+
 /* A store without an instance id is no store of ours: that is told as one with another. */
 enum err gc_store_look(struct gc_store *s, struct gc_sight *out)
 {
@@ -64,7 +70,7 @@ enum err gc_store_look(struct gc_store *s, struct gc_sight *out)
     s->beacon_version = has_beacon ? w.reply.version : META_ABSENT;
     *out = (struct gc_sight){.instance = s->instance,
                              .store = w.reply.store,
-                             .revision = w.reply.revision,
+                             .revision = counted(&w.reply),
                              .beacon = has_beacon ? s->beacon : NULL};
     return ERR_OK;
 }
@@ -92,8 +98,8 @@ static void take_page(struct meta_wait *w, const struct meta_reply *r)
     l->more = false;
     if (r->err)
         return;
-    if (l->revision == 0 || r->revision < l->revision)
-        l->revision = r->revision;
+    if (l->revision == 0 || counted(r) < l->revision)
+        l->revision = counted(r);
     for (size_t i = 0; i < r->count; i++)
         if (!path_ledger_id(r->items[i].key, &ledger))
             l->each(l->ctx, ledger);
@@ -141,7 +147,7 @@ enum err gc_store_read(struct gc_store *s, int64_t ledger, uint64_t *revision,
     struct meta_wait w;
     TRY(path_ledger(ledger, key));
     enum err err = get(s, key, &w);
-    *revision = w.reply.revision;
+    *revision = counted(&w.reply);
     TRY(err);
     err = ledger_record_read(slice_view(w.value), out);
     slice_drop(&w.value);

@@ -19,6 +19,17 @@ void etcd_heard(struct etcd *e, const Etcd__Header *h)
         atomic_store(&e->revision, (uint64_t)h->revision);
 }
 
+/* Restored from an older state: what was heard since is no more, and nobody is told so in time. */
+static void went_back(struct etcd *e, int64_t now)
+{
+    const int64_t was = etcd_revision(e);
+
+    log_event(LOG_ERROR, "etcd.went_back", F_I64("from", was), F_I64("to", now));
+    atomic_fetch_add(&e->ahead, (uint64_t)(was - now) + 1);
+    atomic_store(&e->revision, (uint64_t)now);
+    etcd_watches_went_back(e, now);
+}
+
 /* ---- the greeting: where the store's revision is -------------------------------------------- */
 
 static struct slice ask_greeting(struct etcd_rpc *r)
@@ -45,9 +56,12 @@ static void greeted(struct etcd_rpc *r, struct view message)
     Etcd__RangeResponse *m = etcd__range_response__unpack(NULL, message.len, message.base);
 
     if (m) {
+        if (m->header && m->header->revision < r->etcd->doubted)
+            went_back(r->etcd, m->header->revision);
         etcd_heard(r->etcd, m->header);
         etcd__range_response__free_unpacked(m, NULL);
     }
+    r->etcd->doubted = 0;
     is_greeted(r->etcd);
 }
 
@@ -69,6 +83,14 @@ static void greet(struct etcd *e)
                                     .ask = ask_greeting,
                                     .answered = greeted,
                                     .failed = not_greeted};
+    etcd_rpc_begin(&e->greeting);
+}
+
+void etcd_doubt(struct etcd *e)
+{
+    if (!e->greeted || e->greeting.state != RPC_AT_REST)
+        return;
+    e->doubted = etcd_revision(e);
     etcd_rpc_begin(&e->greeting);
 }
 

@@ -181,7 +181,7 @@ void etcd_call_end(struct etcd_call *c, enum err err)
             answer_clear(c->answer);
         c->answer->reply.err = err;
         if (!c->answer->reply.revision)
-            c->answer->reply.revision = (uint64_t)etcd_revision(e);
+            etcd_show(e, &c->answer->reply, etcd_revision(e));
         answer_post(c->answer);
     }
     e->under_way--;

@@ -32,6 +32,8 @@ struct etcd {
     char *root;
     uint64_t try_timeout_us, operation_timeout_us;
     _Atomic uint64_t revision; /* the newest that was heard of */
+    _Atomic uint64_t ahead;    /* what is shown is so much higher: it never goes back */
+    int64_t doubted;           /* the newest before the greeting that is to tell; 0: none is */
     uint64_t cluster_id;       /* 0: not yet known */
     struct etcd_nodes nodes;
     struct list_node waiting; /* rpcs without a node or token */
@@ -55,6 +57,20 @@ static inline int64_t etcd_revision(struct etcd *e)
     return (int64_t)atomic_load(&e->revision);
 }
 
+/* As callers see it, also after the store went back. */
+static inline uint64_t etcd_shown(struct etcd *e, int64_t revision)
+{
+    return (uint64_t)revision + atomic_load(&e->ahead);
+}
+
+static inline void etcd_show(struct etcd *e, struct meta_reply *r, int64_t revision)
+{
+    r->ahead = atomic_load(&e->ahead);
+    r->revision = (uint64_t)revision + r->ahead;
+}
+
+/* An answer was older than one before: asks a quorum whether it is that node, or the store. */
+void etcd_doubt(struct etcd *e);
 /* Of every answer. */
 void etcd_heard(struct etcd *e, const Etcd__Header *h);
 

@@ -136,8 +136,11 @@ static void on_probe_message(struct grpc_call *c, struct view message)
     Etcd__RangeResponse *r = etcd__range_response__unpack(NULL, message.len, message.base);
     uint64_t cluster = r && r->header ? r->header->cluster_id : 0;
 
-    if (r && of_this_cluster(n, cluster))
+    if (r && of_this_cluster(n, cluster)) {
         etcd_heard(n->etcd, r->header);
+        if (r->header && r->header->revision < etcd_revision(n->etcd))
+            etcd_doubt(n->etcd);
+    }
     if (r)
         etcd__range_response__free_unpacked(r, NULL);
 }

@@ -47,7 +47,7 @@ static void got(struct etcd_call *c, struct view message)
     enum err e = !r ? ERR_MALFORMED : r->n_kvs == 0 ? ERR_NOT_FOUND : ERR_OK;
 
     if (r && r->header) {
-        c->answer->reply.revision = (uint64_t)r->header->revision;
+        etcd_show(c->etcd, &c->answer->reply, r->header->revision);
         c->answer->reply.store = r->header->cluster_id;
     }
     if (!e) {
@@ -119,7 +119,7 @@ static bool take_page(struct etcd_call *c, const Etcd__RangeResponse *r)
 {
     if (r->header && !c->at_revision) {
         c->at_revision = r->header->revision;
-        c->answer->reply.revision = (uint64_t)r->header->revision;
+        etcd_show(c->etcd, &c->answer->reply, r->header->revision);
         c->answer->reply.store = r->header->cluster_id;
     }
     for (size_t i = 0; i < r->n_kvs; i++)

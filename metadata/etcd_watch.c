@@ -134,7 +134,7 @@ static void tell(struct etcd *e, struct prefix *p, const Etcd__Event *event)
         .kind = gone ? META_CHANGED_REMOVED : META_CHANGED_PUT,
         .key = key,
         .version = gone ? (event->prev_kv ? event->prev_kv->version : 0) - 1 : kv->version - 1,
-        .revision = (uint64_t)kv->mod_revision};
+        .revision = etcd_shown(e, kv->mod_revision)};
     if (!gone)
         change.value = slice_copy(kv->value.data, kv->value.len);
     watch_tell(p->hub, &change);
@@ -166,7 +166,34 @@ static void is_unsure(struct etcd *e, struct prefix *p)
               F_I64("from", p->next), F_I64("now", now));
     p->id = 0;
     p->next = now + 1;
-    watch_tell_unsure(p->hub, (uint64_t)now);
+    watch_tell_unsure(p->hub, etcd_shown(e, now));
+}
+
+void etcd_watches_went_back(struct etcd *e, int64_t now)
+{
+    struct etcd_watches *all = &e->watches;
+    bool open = grpc_under_way(&all->stream);
+
+    pthread_mutex_lock(&all->lock);
+    list_each(&all->prefixes, n)
+    {
+        struct prefix *p = list_entry(n, struct prefix, node);
+        if (open && p->id > 0)
+            cancel(e, p->id);
+        p->id = 0;
+        p->next = now + 1;
+        watch_tell_unsure(p->hub, etcd_shown(e, now));
+    }
+    pthread_mutex_unlock(&all->lock);
+    settle(e);
+}
+
+/* A watch on what the store has not reached hears nothing, until it has. */
+static void is_created(struct etcd *e, struct prefix *p, const Etcd__Header *h)
+{
+    p->created = true;
+    if (h && h->revision < etcd_revision(e))
+        etcd_doubt(e);
 }
 
 static void reopen_later(struct etcd *e);
@@ -239,7 +266,8 @@ static void on_message(struct grpc_call *c, struct view message)
         etcd_heard(e, r->header);
     if (p && !r->canceled) {
         e->watches.failures = 0;
-        p->created |= r->created;
+        if (r->created)
+            is_created(e, p, r->header);
         hear(e, p, r);
     } else if (p) {
         was_canceled(e, p, r);

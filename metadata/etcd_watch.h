@@ -2,7 +2,8 @@
  *
  * Each prefix knows the revision from which it has not heard yet.  When the stream ends, for
  * whatever reason, another is opened on another node and every prefix goes on from there;
- * one whose past was compacted meanwhile is told UNSURE and goes on from now.
+ * one whose past was compacted meanwhile, or is no more since the store was restored, is told
+ * UNSURE and goes on from now.
  *
  * Memory:  a prefix has a hub of its own (watch.h) and lives while a watch is in it.
  * Threads: add and remove from any; the rest the store's loop.  The lock guards the table of
@@ -35,7 +36,8 @@ struct etcd_watches {
 
 void etcd_watches_start(struct etcd *e);
 void etcd_watches_stop(struct etcd *e);
-void etcd_watches_wake(struct etcd *e); /* a node is up */
+void etcd_watches_wake(struct etcd *e);                   /* a node is up */
+void etcd_watches_went_back(struct etcd *e, int64_t now); /* the store is at this revision */
 void etcd_watch_add(struct etcd *e, const char *prefix, struct meta_watch *w);
 void etcd_watch_remove(struct etcd *e, struct meta_watch *w);
 

@@ -20,7 +20,7 @@ static Etcd__TxnResponse *read_answer(struct etcd_call *c, struct view message)
         return NULL;
     etcd_heard(c->etcd, r->header);
     if (c->answer && r->header)
-        c->answer->reply.revision = (uint64_t)r->header->revision;
+        etcd_show(c->etcd, &c->answer->reply, r->header->revision);
     return r;
 }
 

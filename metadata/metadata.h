@@ -7,7 +7,8 @@
  *   caller's loop --call--> store --post--> call->done() on call->home
  *
  * Versions are those of ZooKeeper and of Pulsar's stores: a new key has version 0, every
- * put adds one.  A revision counts the store's changes and never goes back.
+ * put adds one.  A revision counts the store's changes and never goes back; when the store itself
+ * does (restored from an older state) every watch is told UNSURE.
  *
  * Memory:  a call is the caller's and must stay put until done(); what a reply points to
  *          is borrowed for the length of done() (slice_share() a value to keep it).
@@ -42,6 +43,7 @@ struct meta_reply {
     enum err err; /* NOT_FOUND; BAD_VERSION: someone was faster, read again; NOT_READY:
                      the store is away; UNKNOWN_STATE: it may or may not have happened */
     uint64_t revision;
+    uint64_t ahead;                /* of what the store counts: it went back in this life */
     uint64_t store;                /* get, range: etcd's cluster id; 0: there is but one store */
     int64_t version;               /* of the key, after a get or put */
     struct slice value;            /* get */

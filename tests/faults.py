@@ -521,7 +521,7 @@ def restored(args, folder):
             w.say(f"restored; all go on after {w.goes_on():.1f} s")
         for load in w.loads:
             load.end()
-        w.say(f"whole after {w.whole():.1f} s")
+        w.wait(lambda: w.wrong_now(()) is None, WHOLE_S, "every ledger that is closed is whole")
 
 
 def main():

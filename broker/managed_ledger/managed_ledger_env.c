@@ -2,6 +2,7 @@
 
 #include "broker/managed_ledger/managed_ledger_inside.h"
 #include "common/log.h"
+#include "metadata/paths.h"
 
 enum { LOOK_US = 60 * 1000 * 1000, DELETE_RETRY_US = 1000 * 1000, DELETE_TRIES = 8 };
 
@@ -79,6 +80,17 @@ static void bookies_changed(struct bookies_watch *w)
     list_each(&e->all, node) ml_bookies_changed(list_entry(node, struct managed_ledger, in_env));
 }
 
+/* Restored from an older state it does not know the newest ledgers: better to begin anew at what
+ * it knows than to go on where nobody will look. */
+static void store_changed(struct meta_watch *w, const struct meta_change *c)
+{
+    struct ml_env *e = container_of(w, struct ml_env, store);
+
+    if (c->kind != META_CHANGED_UNSURE)
+        return;
+    list_each(&e->all, node) ml_node_doubt(list_entry(node, struct managed_ledger, in_env));
+}
+
 /* The age of ledgers and retention need no timer a topic: one slow look at all of them. */
 static void look(struct timer *t)
 {
@@ -107,12 +119,14 @@ struct ml_env *ml_env_new(struct loop *home, struct ledger_client *ledgers, stru
         .cache = entry_cache_new(conf->cache_bytes),
         .watch.changed = bookies_changed,
         .look.run = look,
+        .store = {.home = home, .changed = store_changed},
     };
     list_init(&e->all);
     list_init(&e->deletions);
     e->ledgers_pool = mem_pool_new(sizeof(struct managed_ledger));
     e->cursors_pool = cursor_pool_new();
     ledger_client_watch(ledgers, &e->watch);
+    meta_watch(meta, PATH_LEDGER_COUNTER, &e->store);
     loop_after(home, &e->look, LOOK_US);
     return e;
 }
@@ -139,6 +153,7 @@ void ml_env_drop(struct ml_env **env)
     assert(list_empty(&e->all));
     loop_cancel(e->home, &e->look);
     ledger_client_unwatch(e->ledgers, &e->watch);
+    meta_unwatch(e->meta, &e->store);
     e->dropped = true;
     if (list_empty(&e->deletions)) {
         free_env(e);

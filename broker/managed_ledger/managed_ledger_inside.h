@@ -39,6 +39,7 @@ struct ml_env {
     struct list_node deletions;                   /* under way */
     struct mem_pool *ledgers_pool, *cursors_pool; /* of managed ledgers, and their cursors */
     struct bookies_watch watch;
+    struct meta_watch store; /* for UNSURE only: it may have gone back */
     struct timer look;     /* age of ledgers, retention, idle sources */
     struct slab *prefixes; /* broker entry metadata is cut from it */
     size_t prefixes_used;
@@ -169,6 +170,7 @@ void ml_waits_since(const struct managed_ledger *m, struct ml_waits *then); /* b
 
 void ml_node_start(struct managed_ledger *m, int64_t version);
 void ml_node_quietly(struct managed_ledger *m); /* saves, and only a fence matters */
+void ml_node_doubt(struct managed_ledger *m);   /* is the store's still what we know? */
 void ml_node_at_once(struct managed_ledger *m); /* retries no longer */
 
 void ml_terminate_step(struct managed_ledger *m);

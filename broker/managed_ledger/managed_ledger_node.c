@@ -153,6 +153,13 @@ void ml_node_quietly(struct managed_ledger *m)
     ml_hold(m);
 }
 
+/* What is written now must be in ledgers that the store knows. */
+void ml_node_doubt(struct managed_ledger *m)
+{
+    if (m->life == ML_LIFE_SERVING && m->current)
+        ml_node_quietly(m);
+}
+
 /* ---- because somebody asks
  * --------------------------------------------------------------------------------
  */

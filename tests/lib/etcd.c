@@ -279,6 +279,21 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
     return remove(path);
 }
 
+void test_etcd_empty(struct test_etcd *t)
+{
+    char dir[128];
+
+    for (unsigned i = 0; i < t->n; i++) {
+        test_etcd_kill(t, i);
+        snprintf(dir, sizeof dir, "%s/n%u", t->dir, i);
+        nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    for (unsigned i = 0; i < t->n; i++)
+        test_etcd_run(t, i);
+    for (unsigned i = 0; i < t->n; i++)
+        test_etcd_await(t, i);
+}
+
 void test_etcd_stop(struct test_etcd *t)
 {
     for (unsigned i = 0; i < t->n; i++)

@@ -41,6 +41,7 @@ void test_etcd_url(const struct test_etcd *t, const char *root, char *into, size
 void test_etcd_kill(struct test_etcd *t, unsigned i);      /* -9, and gone when it returns */
 void test_etcd_terminate(struct test_etcd *t, unsigned i); /* politely, and gone */
 void test_etcd_run(struct test_etcd *t, unsigned i);       /* again, with its data */
+void test_etcd_empty(struct test_etcd *t); /* all nodes again, the same cluster without its data */
 void test_etcd_freeze(const struct test_etcd *t, unsigned i);
 void test_etcd_thaw(const struct test_etcd *t, unsigned i);
 int test_etcd_leader(const struct test_etcd *t);             /* waits until there is one */

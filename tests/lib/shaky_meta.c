@@ -1,5 +1,7 @@
 #include "tests/lib/shaky_meta.h"
 
+#include <assert.h>
+
 #include "common/mem.h"
 
 /* A call that is answered by us, now or after the inner store has. */
@@ -150,12 +152,30 @@ static void counter(struct metadata *m, const char *key, int64_t n, struct meta_
 
 static void watch(struct metadata *m, const char *prefix, struct meta_watch *w)
 {
-    meta_watch(shaky_of(m)->inner, prefix, w);
+    struct shaky_meta *s = shaky_of(m);
+
+    assert(s->n_watches < SHAKY_WATCHES_MAX);
+    s->watches[s->n_watches++] = w;
+    meta_watch(s->inner, prefix, w);
 }
 
 static void unwatch(struct metadata *m, struct meta_watch *w)
 {
-    meta_unwatch(shaky_of(m)->inner, w);
+    struct shaky_meta *s = shaky_of(m);
+
+    for (unsigned i = 0; i < s->n_watches; i++)
+        if (s->watches[i] == w)
+            s->watches[i--] = s->watches[--s->n_watches];
+    meta_unwatch(s->inner, w);
+}
+
+void shaky_meta_doubt(struct shaky_meta *s)
+{
+    for (unsigned i = 0; i < s->n_watches; i++) {
+        struct meta_watch *w = s->watches[i];
+        w->changed(
+            w, &(struct meta_change){.kind = META_CHANGED_UNSURE, .key = w->prefix, .version = -1});
+    }
 }
 
 static void close_both(struct metadata *m)

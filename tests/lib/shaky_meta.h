@@ -8,6 +8,8 @@
 #include "metadata/metadata.h"
 #include "tests/lib/fault.h"
 
+enum { SHAKY_WATCHES_MAX = 32 };
+
 struct shaky_meta {
     struct metadata base;
     struct metadata *inner;
@@ -15,8 +17,12 @@ struct shaky_meta {
     struct fault
         forgotten;       /* puts and transactions that are answered UNKNOWN_STATE, and not done */
     struct fault unsure; /* those that are answered UNKNOWN_STATE, and done */
+    struct meta_watch *watches[SHAKY_WATCHES_MAX];
+    unsigned n_watches;
 };
 
+/* Every watch is told UNSURE, as when the store went back; on the loop that they are all on. */
+void shaky_meta_doubt(struct shaky_meta *s);
 struct shaky_meta *shaky_meta_new(struct metadata *inner); /* takes; end with meta_close() */
 
 #endif

@@ -229,6 +229,30 @@ START_TEST(all_nodes_are_away_for_a_while)
 }
 END_TEST
 
+/* A store that went back: who watches is told, hears again, and no revision is below one before. */
+START_TEST(emptied_under_a_watch)
+{
+    uint64_t before, after;
+
+    begin();
+    struct listener *l = listener_new(m, "/x");
+    for (unsigned i = 0; i < 50; i++)
+        is_err(ask_put(m, "/x", "1", META_ANY), ERR_OK);
+    before = ask_get(m, "/x").revision;
+    listener_await(l, "put /x=1");
+    test_etcd_empty(&etcd);
+    listener_await(l, "unsure /x");
+    is_err(ask_get(m, "/x"), ERR_NOT_FOUND);
+    is_err(ask_put(m, "/x", "2", META_ABSENT), ERR_OK);
+    listener_await(l, "put /x=2");
+    after = ask_get(m, "/x").revision;
+    ck_assert_uint_gt(after, before);
+    ck_assert_uint_eq(listener_count(l, "unsure /x"), 1);
+    listener_drop(&l);
+    end();
+}
+END_TEST
+
 /* ---- a process that dies -------------------------------------------------------------------- */
 
 static void hold_and_wait(int told)
@@ -304,6 +328,7 @@ int main(void)
                      (suite_case[]){SUITE_SLOW(nodes_are_killed, 120),
                                     SUITE_SLOW(nodes_are_frozen, 120),
                                     SUITE_SLOW(all_nodes_are_away_for_a_while, 120),
+                                    SUITE_SLOW(emptied_under_a_watch, 60),
                                     SUITE_SLOW(a_dead_process_holds_nothing, 60),
                                     SUITE_SLOW(a_killed_leader_is_replaced_soon, 120),
                                     {0}});

@@ -5,6 +5,7 @@
 #include "broker/managed_ledger/ml_record.h"
 #include "common/mem.h"
 #include "metadata/paths.h"
+#include "tests/lib/shaky_meta.h"
 #include "tests/lib/suite.h"
 #include "tests/unit/broker/managed_ledger/log_house.h"
 
@@ -546,6 +547,40 @@ START_TEST(a_cursor_holds_ledgers_until_it_has_acknowledged_them)
 }
 END_TEST
 
+static struct shaky_meta *shaky;
+
+static struct metadata *shaky_over(struct metadata *inner)
+{
+    shaky = shaky_meta_new(inner);
+    return &shaky->base;
+}
+
+static void doubt(void *ctx)
+{
+    (void)ctx;
+    shaky_meta_doubt(shaky);
+}
+
+/* What an owner has written is in ledgers that a restored store does not know: it asks at once, and
+ * writes no further. */
+START_TEST(a_store_that_may_have_gone_back_is_asked)
+{
+    log_house_wrap_store = shaky_over;
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    log_house_add(0, 10);
+    log_house_call(doubt, NULL);
+    log_house_add(0, 10); /* it knows what is there: nothing has changed */
+    ck_assert_int_eq(log_house.owner[0].failed, ERR_OK);
+    ck_assert_int_eq(log_house_own(1, false), ERR_OK);
+    ck_assert_int_eq(log_house.owner[0].failed, ERR_OK);
+    log_house_call(doubt, NULL);
+    log_house_until(is_fenced, NULL);
+    log_house_close();
+    log_house_wrap_store = NULL;
+}
+END_TEST
+
 int main(void)
 {
     return suite_run(
@@ -571,6 +606,7 @@ int main(void)
             SUITE_CASE(a_cancelled_read_is_not_heard_of_again),
             SUITE_CASE(a_cursor_leaves_out_what_it_acknowledged_also_for_the_next_owner),
             SUITE_CASE(a_cursor_holds_ledgers_until_it_has_acknowledged_them),
+            SUITE_CASE(a_store_that_may_have_gone_back_is_asked),
             {0},
         });
 }
