@@ -35,7 +35,9 @@ BOOKIE = {"zkTimeout": 4000, "rwRereplicateBackoffMs": 500, "openLedgerRereplica
           "auditorPeriodicCheckInterval": 15, "lgmScrubRateByBytes": -1, "flushInterval": 2000,
           "logSizeLimit": 16 << 20, "dbStorage_writeCacheMaxSizeMb": 16, "diskCheckInterval": 500,
           "diskUsageLwmThreshold": 0.9, "dataIntegrityChecking": "true",
-          "dataIntegrityStampMissingCookies": "true"}
+          "dataIntegrityStampMissingCookies": "true", "gcWaitTime": 3000, "lgmGcTrashSeconds": 5,
+          "gcOverreplicatedLedgerWaitTime": 10000, "minorCompactionInterval": 10,
+          "majorCompactionInterval": 20, "compactionRateByEntries": -1}
 BROKER = {"managedLedgerDefaultEnsembleSize": 3, "managedLedgerDefaultWriteQuorum": 3,
           "managedLedgerDefaultAckQuorum": 2, "managedLedgerMinLedgerRolloverTimeMinutes": 0,
           "managedLedgerMaxEntriesPerLedger": 3000, "bookkeeperClientTimeoutInSeconds": 5}
