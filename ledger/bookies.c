@@ -475,10 +475,11 @@ bool bookies_replace(struct bookies *b, const struct bookies_wish *w, const uint
     return err == ERR_OK;
 }
 
-/* Of a recovery: copies that lie close together, or anywhere, are better than none. */
-bool bookies_spare(struct bookies *b, const uint32_t *not_these, unsigned n, uint32_t *out)
+/* Of a recovery: copies that lie close together are better than none. */
+bool bookies_spare(struct bookies *b, const struct placement_record *groups,
+                   const uint32_t *not_these, unsigned n, uint32_t *out)
 {
-    struct placement_bookie *all = describe(b, NULL, true);
+    struct placement_bookie *all = describe(b, groups, true);
     unsigned seen = n < ENSEMBLE_MAX ? n : ENSEMBLE_MAX - 1;
     struct placement_rules rules = rules_of(b, (struct quorum){seen + 1, seen + 1, 1});
     uint32_t member[ENSEMBLE_MAX];

@@ -48,8 +48,9 @@ MUST_CHECK enum err bookies_choose(struct bookies *b, const struct bookies_wish 
  * just now than none. */
 bool bookies_replace(struct bookies *b, const struct bookies_wish *w, const uint32_t *members,
                      unsigned slot, bool must, uint32_t *out);
-/* Anyone who is none of these. */
-bool bookies_spare(struct bookies *b, const uint32_t *not_these, unsigned n, uint32_t *out);
+/* Anyone who is none of these, of the groups (NULL: as the placement_conf says). */
+bool bookies_spare(struct bookies *b, const struct placement_record *groups,
+                   const uint32_t *not_these, unsigned n, uint32_t *out);
 void bookies_use(struct bookies *b, uint32_t number, int by); /* ledgers being written there */
 /* Those that take writes have numbers below this; and what their disks have, as it was last. */
 uint32_t bookies_count(const struct bookies *b);

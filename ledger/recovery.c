@@ -216,7 +216,10 @@ static void write_to(void *ctx, uint32_t bookie, const struct recoverer_write *w
 
 static bool spare(void *ctx, const uint32_t *not_these, unsigned n, uint32_t *out)
 {
-    return bookies_spare(bookies_of(ctx), not_these, n, out);
+    const struct recovery *r = ctx;
+
+    return bookies_spare(bookies_of(ctx), layout_wish(&r->ledger->layout).groups, not_these, n,
+                         out);
 }
 
 /* ---- metadata ---- */
