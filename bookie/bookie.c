@@ -596,6 +596,16 @@ void bookie_set_read_only(struct bookie *b, bool by_hand)
     tell_writable(b);
 }
 
+struct storage *bookie_storage(struct bookie *b)
+{
+    return b->storage;
+}
+
+const struct directories *bookie_directories(const struct bookie *b)
+{
+    return &b->dirs;
+}
+
 void bookie_render_metrics(struct bookie *b, struct text *t)
 {
     bookie_metrics_render(&b->metrics, b->storage, t);

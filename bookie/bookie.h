@@ -22,9 +22,11 @@
 #include "common/metric.h"
 
 struct bookie;
+struct directories;
 struct gc;
 struct memory_guard;
 struct metadata;
+struct storage;
 
 /* From bookie/config.def; upstream key names (bookkeeper.conf). */
 struct bookie_conf {
@@ -58,6 +60,9 @@ bool bookie_is_registered(const struct bookie *b);
 bool bookie_takes_recovery(const struct bookie *b); /* its adds, even when read-only */
 void bookie_set_read_only(struct bookie *b, bool by_hand);
 struct gc *bookie_gc(struct bookie *b); /* borrowed: gc.h */
+/* For the HTTP of the same process; borrowed as long as it runs. */
+struct storage *bookie_storage(struct bookie *b);
+const struct directories *bookie_directories(const struct bookie *b);
 void bookie_render_metrics(struct bookie *b, struct text *t);
 
 #endif

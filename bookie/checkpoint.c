@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "bookie/storage.h"
+#include "common/flight.h"
 #include "common/log.h"
 #include "common/mem.h"
 
@@ -221,6 +222,7 @@ enum err checkpoint_run(struct checkpoint *c, bool marks_move)
     if (!err)
         err = move_marks(c);
     step_ends(c, STEP_MARK);
+    flight_note("checkpoint: entries, err", (int64_t)c->items_n, err);
     note_result(c, err);
     if (err)
         return err;

@@ -2,6 +2,7 @@
 
 #include "bookie/bytes.h"
 #include "bookie/request.h"
+#include "common/flight.h"
 
 /* Everybody who waited for the fence: no answer of any kind leaves before it is durable. */
 static void release(struct ledger *l, enum err err)
@@ -36,6 +37,7 @@ static void record(struct request *r)
         .home = r->at->loop,
         .done = recorded,
     };
+    flight_note("fence: ledger", r->head.ledger, 0);
     l->row.fenced = true; /* from here on adds are refused, so none is behind it in the journal */
     l->fence = LEDGER_FENCING;
     ledger_changed(&request_shard(r)->ledgers, l);

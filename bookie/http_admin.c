@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bookie/http_inside.h"
+#include "common/http_log.h"
 #include "common/log.h"
 #include "common/mem.h"
 
@@ -60,8 +61,7 @@ static void on_state(struct http_admin *a, struct http_request *r)
                              truth(!b && a->was_serving), truth(b && bookie_takes_recovery(b))));
 }
 
-/* Says so itself when it cannot be asked. */
-static bool is_serving(const struct http_admin *a, struct http_request *r)
+bool http_is_serving(const struct http_admin *a, struct http_request *r)
 {
     if (!a->bookie)
         http_reply_reason(r, 503, "the bookie is not serving");
@@ -70,7 +70,7 @@ static bool is_serving(const struct http_admin *a, struct http_request *r)
 
 static void on_read_only(struct http_admin *a, struct http_request *r)
 {
-    if (is_serving(a, r))
+    if (http_is_serving(a, r))
         reply_json(r, mem_format("{\"readOnly\":%s}", truth(!bookie_is_writable(a->bookie))));
 }
 
@@ -93,7 +93,7 @@ static bool wanted(struct view body, bool *read_only)
 static void on_set_read_only(struct http_admin *a, struct http_request *r)
 {
     bool read_only;
-    if (!is_serving(a, r))
+    if (!http_is_serving(a, r))
         return;
     if (!wanted(http_body(r), &read_only)) {
         http_reply_reason(r, 400, "the body must be {\"readOnly\": true} or {\"readOnly\": false}");
@@ -106,7 +106,7 @@ static void on_set_read_only(struct http_admin *a, struct http_request *r)
 static void on_info(struct http_admin *a, struct http_request *r)
 {
     uint64_t free_bytes, total;
-    if (!is_serving(a, r))
+    if (!http_is_serving(a, r))
         return;
     const enum err err = bookie_space(a->bookie, &free_bytes, &total);
     if (err)
@@ -114,6 +114,26 @@ static void on_info(struct http_admin *a, struct http_request *r)
     else
         reply_json(r, mem_format("{\"freeSpace\":%" PRIu64 ",\"totalSpace\":%" PRIu64 "}",
                                  free_bytes, total));
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+static void on_log_level(struct http_admin *a, struct http_request *r)
+{
+    (void)a;
+    http_log_level(r);
+}
+
+static void on_set_log_level(struct http_admin *a, struct http_request *r)
+{
+    (void)a;
+    http_log_set_level(r);
+}
+
+static void on_flight(struct http_admin *a, struct http_request *r)
+{
+    (void)a;
+    http_flight(r);
 }
 
 /* ---- which one ------------------------------------------------------------------------------- */
@@ -130,12 +150,19 @@ static const struct {
 #undef X
 };
 
+/* With a slash behind it, as BookKeeper's pages write some of them, it is the same. */
+static bool is_path(const char *path, const char *asked)
+{
+    const size_t len = strlen(path);
+    return strncmp(path, asked, len) == 0 && (asked[len] == '\0' || strcmp(asked + len, "/") == 0);
+}
+
 static void on_request(void *ctx, struct http_request *r)
 {
     struct http_admin *a = ctx;
     bool known = false;
     for (unsigned i = 0; i < sizeof routes / sizeof routes[0]; i++) {
-        if (strcmp(routes[i].path, http_path(r)) != 0)
+        if (!is_path(routes[i].path, http_path(r)))
             continue;
         known = true;
         if (strcmp(routes[i].method, http_method(r)) != 0)

@@ -18,7 +18,7 @@ struct listing {
     bool read_only, with_hosts;
 };
 
-static void count(struct http_admin *a, int by)
+void http_bookies_count(struct http_admin *a, int by)
 {
     pthread_mutex_lock(&a->lock);
     a->listings += (unsigned)by;
@@ -51,7 +51,7 @@ static void end(struct listing *l, enum err err)
     }
     json_object_put(l->bookies);
     mem_free(l);
-    count(a, -1);
+    http_bookies_count(a, -1);
 }
 
 /* The read-only ones lie below the others. */
@@ -96,6 +96,6 @@ void on_list_bookies(struct http_admin *a, struct http_request *r)
     l->bookies = json_object_new_object();
     l->read_only = is(http_query(r, "type"), "ro");
     l->with_hosts = is(http_query(r, "print_hostnames"), "true");
-    count(a, 1);
+    http_bookies_count(a, 1);
     meta_range(a->meta, prefix(l), NULL, PAGE, !l->with_hosts, &l->call);
 }

@@ -22,6 +22,13 @@ struct http_admin {
 
 typedef void http_route_fn(struct http_admin *a, struct http_request *r);
 http_route_fn on_list_bookies;
+http_route_fn on_under_replicated, on_auditor, on_delay, on_set_delay, on_decommission;
+http_route_fn on_cluster_info, on_ledgers, on_ledger_metadata;
+http_route_fn on_server_config, on_last_log_mark, on_disk_files, on_sanity;
+
+/* Says so itself when it cannot be asked. */
+bool http_is_serving(const struct http_admin *a, struct http_request *r);
+void http_bookies_count(struct http_admin *a, int by); /* calls that are under way */
 
 void http_bookies_wait(struct http_admin *a); /* until no listing is under way; no loop's */
 

@@ -9,6 +9,7 @@
 #include "bookie/journal_file.h"
 #include "bookie/journal_format.h"
 #include "bookie/journal_scan.h"
+#include "common/flight.h"
 #include "common/log.h"
 #include "common/mem.h"
 
@@ -194,6 +195,8 @@ static enum err make_room(struct journal *j, uint64_t bytes)
 /* Where the time of a group went: what is in the queue meanwhile waited for it. */
 static void tell_if_slow(struct journal *j, uint64_t write_us, uint64_t sync_us, size_t len)
 {
+    flight_note("journal group: records, us", (int64_t)(j->sequence - j->mark.sequence),
+                (int64_t)(write_us + sync_us));
     if (j->conf.slow_us == 0 || write_us + sync_us < j->conf.slow_us)
         return;
     log_event(LOG_WARN, "journal.slow", F_STR("dir", j->conf.dir),

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "bookie/governor.h"
+#include "common/flight.h"
 #include "common/log.h"
 #include "common/mem.h"
 
@@ -213,6 +214,7 @@ static void run_job(struct reads *r, struct read_job *job)
         run_list(r, container_of(job, struct list_job, read));
         return;
     }
+    flight_note("disk read: ledger, entry", job->ledger, job->entry);
     job->window = mem_new(struct read_window);
     job->err = read_window(r, job, job->window);
     const size_t bytes = job->window->bytes;

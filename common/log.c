@@ -134,6 +134,18 @@ void log_set_level(enum log_level least)
     atomic_store_explicit(&least_level, (int)least, memory_order_relaxed);
 }
 
+enum log_level log_level_now(void)
+{
+    return (enum log_level)atomic_load_explicit(&least_level, memory_order_relaxed);
+}
+
+const char *log_level_name(enum log_level level)
+{
+    static const char *const names[] = {
+        [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"};
+    return names[level];
+}
+
 void log_set_json(bool json)
 {
     atomic_store_explicit(&as_json, json, memory_order_relaxed);

@@ -39,7 +39,9 @@ struct log_field {
 
 void log_write(enum log_level level, const char *name, const struct log_field *fields);
 void log_set_level(enum log_level least);
+enum log_level log_level_now(void);
 void log_set_json(bool json);
+const char *log_level_name(enum log_level level);         /* "debug" ... */
 bool log_level_of(const char *text, enum log_level *out); /* "debug" "info" "warn" "error" */
 
 #endif

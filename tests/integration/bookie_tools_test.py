@@ -343,6 +343,79 @@ def simpletest(folder):
         c.__exit__(None, None, None)
 
 
+def get(process, path, method="GET", body=None, status=200):
+    got, text = process.http(path, method, body)
+    assert got == status, f"{method} {path}: {got} {text}"
+    return json.loads(text) if text.startswith(("{", "[")) else text
+
+
+def http_tells(folder):
+    c, _ = written(folder, count=300, lgmMetadataPassword="")
+    try:
+        bookie, name = c.bookies[0], "bookie-0"
+        assert get(bookie, "/api/v1/bookie/sanity") == {"passed": True, "readOnly": False}
+        assert get(bookie, "/api/v1/bookie/sanity/")["passed"]
+        conf = get(bookie, "/api/v1/config/server_config")
+        assert conf["bookieId"] == name and conf["flushInterval"] == "100", conf
+        assert conf["lgmMetadataPassword"] == "*****" and "gcLogPath" not in conf
+        lgm.wait_until(lambda: "Id 0(" not in str(get(bookie, "/api/v1/bookie/last_log_mark")), 30, "a mark")
+        (mark, at), = get(bookie, "/api/v1/bookie/last_log_mark").items()
+        assert mark.startswith("LastLogMark: Journal Id ") and at.startswith("Pos - "), (mark, at)
+        files = get(bookie, "/api/v1/bookie/list_disk_file")
+        assert ".jnl" in files["journal files"] and ".log" in files["entrylog files"], files
+        assert list(get(bookie, "/api/v1/bookie/list_disk_file?file_type=index")) == ["index files"]
+        info = lgm.wait_until(lambda: (i := get(bookie, "/api/v1/bookie/cluster_info"))["auditorElected"] and i,
+                              30, "an auditor")
+        assert info["totalBookiesCount"] == info["writableBookiesCount"] == 3, info
+        assert info["readonlyBookiesCount"] == info["unavailableBookiesCount"] == 0, info
+        assert info["ledgerReplicationEnabled"] and not info["clusterUnderReplicated"], info
+        assert get(bookie, "/api/v1/autorecovery/who_is_auditor")["Auditor"] == info["auditorId"]
+        get(bookie, "/api/v1/autorecovery/list_under_replicated_ledger", status=404)
+        get(bookie, "/api/v1/autorecovery/lost_bookie_recovery_delay", status=404)
+        get(bookie, "/api/v1/autorecovery/lost_bookie_recovery_delay", "PUT", {"delay_seconds": -1}, 400)
+        get(bookie, "/api/v1/autorecovery/lost_bookie_recovery_delay", "PUT", {"delay_seconds": 7})
+        assert get(bookie, "/api/v1/autorecovery/lost_bookie_recovery_delay") == {"delay_seconds": "7"}
+        ids = {str(l.id) for l in ledgers(c)}
+        assert set(get(bookie, "/api/v1/ledger/list/")) == ids
+        shown = get(bookie, "/api/v1/ledger/list?print_metadata=true&page=1")
+        one = min(ids)
+        assert shown[one]["ensembleSize"] == 3 and name in shown[one]["allEnsembles"]["0"], shown[one]
+        assert get(bookie, "/api/v1/ledger/list?page=2") == {}
+        get(bookie, "/api/v1/ledger/list?page=0", status=400)
+        assert get(bookie, f"/api/v1/ledger/metadata?ledger_id={one}")[one]["state"] in ("OPEN", "CLOSED")
+        get(bookie, "/api/v1/ledger/metadata?ledger_id=99", status=404)
+        get(bookie, "/api/v1/ledger/metadata", status=400)
+        get(bookie, "/api/v1/autorecovery/decommission", "PUT", {"bookie_src": "nobody"}, 404)
+        get(bookie, "/api/v1/autorecovery/decommission", "PUT", {}, 400)
+        get(bookie, "/api/v1/autorecovery/decommission", "PUT", {"bookie_src": "bookie-2"})
+        c.bookies[2].wait_for_event("bookie.set_readonly")
+    finally:
+        c.__exit__(None, None, None)
+
+
+def the_log_says_more_when_asked(folder):
+    c, _ = written(folder, bookies=1, count=10)
+    try:
+        for process in (c.bookies[0], c.brokers[0]):
+            assert get(process, "/api/v1/log/level") == {"level": "info"}
+            for wrong in ({"level": "loud"}, {"level": 1}, {}, []):
+                get(process, "/api/v1/log/level", "PUT", wrong, 400)
+            assert get(process, "/api/v1/log/level", "PUT", {"level": "error"}) == {"level": "error"}
+            process.wait_for_event("log.level_changed from=info to=error")
+            before = process.output()
+            if process is c.bookies[0]:
+                get(process, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": True})
+                get(process, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": False})
+                assert "bookie.set_readonly" not in process.output()[len(before):]
+            get(process, "/api/v1/log/level", "PUT", {"level": "info"})
+            if process is c.bookies[0]:
+                get(process, "/api/v1/bookie/state/readonly", "PUT", {"readOnly": True})
+                process.wait_for_event("bookie.set_readonly")
+            assert "flight.dumped thread=" in get(process, "/api/v1/flight")
+    finally:
+        c.__exit__(None, None, None)
+
+
 def help_tells_all(folder):
     done = subprocess.run([os.path.join(BUILD, "lgm"), "bookie", "--help"], capture_output=True, text=True)
     for verb in ("rebuild-index", "list-ledgers", "verify-logs", "cookie", "simpletest", "decommission"):
@@ -353,7 +426,7 @@ def help_tells_all(folder):
 
 
 CASES = [heals_itself, rebuilt_by_hand, tells_what_is_there, verifies, a_damaged_journal_is_found,
-         what_is_damaged_comes_back, cookies, simpletest, help_tells_all]
+         what_is_damaged_comes_back, cookies, simpletest, http_tells, the_log_says_more_when_asked, help_tells_all]
 
 if __name__ == "__main__":
     cases = lgm.Cases()
