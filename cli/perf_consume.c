@@ -4,6 +4,7 @@
 #include "cli/perf.h"
 #include "cli/perf_meter.h"
 #include "cli/perf_stamp.h"
+#include "cli/perf_topics.h"
 #include "cli/session.h"
 #include "common/mem.h"
 
@@ -16,14 +17,16 @@ enum {
 struct perf_consumer {
     struct perf_run *run;
     struct consumer *consumer;
-    char *topic, *subscription;
+    const char *topic; /* of the run's */
+    char *subscription;
 };
 
 struct perf_run {
     struct cli cli;
     const struct perf_options *o;
     struct perf_meter meter;
-    struct perf_consumer *consumers;
+    struct perf_topics topics;
+    struct perf_consumer *consumers; /* n; 0: not known yet */
     uint64_t n, subscriptions, opened, ready, closed;
     uint64_t received, began_us, last_us; /* since the first message */
     bool stamped, published;              /* where times came from */
@@ -210,7 +213,7 @@ static void open_one(struct perf_run *r, struct perf_consumer *c, uint64_t i)
     const struct perf_options *o = r->o;
     const uint64_t a_topic = r->subscriptions * o->consumers;
     c->run = r;
-    c->topic = perf_topic(o, i / a_topic);
+    c->topic = r->topics.names[i / a_topic];
     if (o->command == PERF_CONSUME)
         c->subscription = perf_subscription(o, i % a_topic / o->consumers);
     const struct consumer_conf conf = {.topic = c->topic,
@@ -238,6 +241,17 @@ static void open_more(struct perf_run *r)
     }
 }
 
+static void open_all(void *ctx)
+{
+    struct perf_run *r = ctx;
+
+    if (r->stopping)
+        return;
+    r->n = r->topics.n * r->subscriptions * r->o->consumers;
+    r->consumers = mem_alloc(r->n * sizeof(*r->consumers));
+    open_more(r);
+}
+
 static void run_init(struct perf_run *r, const struct perf_options *o)
 {
     char *name;
@@ -247,8 +261,6 @@ static void run_init(struct perf_run *r, const struct perf_options *o)
         r->subscriptions++;
         mem_free(name);
     }
-    r->n = o->topics * r->subscriptions * o->consumers;
-    r->consumers = mem_alloc(r->n * sizeof *r->consumers);
     perf_meter_init(&r->meter);
     r->resume.run = resume;
     r->line.run = line_due;
@@ -259,10 +271,9 @@ static void run_init(struct perf_run *r, const struct perf_options *o)
 
 static void run_drop(struct perf_run *r)
 {
-    for (uint64_t i = 0; i < r->opened; i++) {
-        mem_free(r->consumers[i].topic);
+    for (uint64_t i = 0; i < r->opened; i++)
         mem_free(r->consumers[i].subscription);
-    }
+    perf_topics_drop(&r->topics);
     perf_meter_drop(&r->meter);
     mem_free(r->consumers);
     mem_free(r);
@@ -282,14 +293,14 @@ static int run(struct perf_run *r)
                                  .cert_file = o->cert_file,
                                  .key_file = o->key_file,
                                  .insecure = o->insecure};
-    if (r->n == 0)
+    if (r->subscriptions == 0)
         return usage_error(perf_command_name(o->command), "-ss names no subscription");
     int code = cli_open(&r->cli, perf_command_name(o->command), o->url, &tls, stop, r);
     if (code)
         return code;
-    open_more(r);
+    perf_topics_ask(&r->topics, &r->cli, o, open_all, r);
     code = cli_run(&r->cli);
-    bool began = r->ready == r->n;
+    bool began = r->n > 0 && r->ready == r->n;
     perf_meter_end(&r->meter, r->last_us ? r->last_us : loop_clock());
     if (began && perf_meter_summary(&r->meter, o, 0, since(r)))
         code = EXIT_FAILED;

@@ -5,6 +5,7 @@
 #include "cli/perf.h"
 #include "cli/perf_meter.h"
 #include "cli/perf_stamp.h"
+#include "cli/perf_topics.h"
 #include "cli/session.h"
 #include "common/list.h"
 #include "common/mem.h"
@@ -31,7 +32,8 @@ struct perf_producer {
     struct list_node node; /* of those that take messages */
     struct perf_run *run;
     struct producer *producer;
-    char *topic, *name;
+    const char *topic; /* of the run's */
+    char *name;
     bool is_full;
 };
 
@@ -39,7 +41,8 @@ struct perf_run {
     struct cli cli;
     const struct perf_options *o;
     struct perf_meter meter;
-    struct perf_producer *producers;
+    struct perf_topics topics;
+    struct perf_producer *producers; /* n; 0: not known yet */
     uint64_t n, opened, ready;
     struct list_node willing; /* the first is the next to get a message */
     uint64_t in_row;          /* messages that the first has had */
@@ -308,7 +311,7 @@ static void open_one(struct perf_run *r, struct perf_producer *p, uint64_t i)
         .name = p->name = o->producer_name
                               ? mem_format("%s-%llu", o->producer_name, (unsigned long long)i)
                               : NULL,
-        .topic = p->topic = perf_topic(o, i / o->producers),
+        .topic = p->topic = r->topics.names[i / o->producers],
         .compression = o->compression,
         .batching = !o->no_batching,
         .batch_max = (unsigned)o->batch_messages,
@@ -333,6 +336,17 @@ static void open_more(struct perf_run *r)
     }
 }
 
+static void open_all(void *ctx)
+{
+    struct perf_run *r = ctx;
+
+    if (r->stopping)
+        return;
+    r->n = r->topics.n * r->o->producers;
+    r->producers = mem_alloc(r->n * sizeof(*r->producers));
+    open_more(r);
+}
+
 /* Nothing that compresses to nothing. */
 static char *random_payload(uint64_t size)
 {
@@ -345,10 +359,9 @@ static char *random_payload(uint64_t size)
 
 static void run_drop(struct perf_run *r)
 {
-    for (uint64_t i = 0; i < r->opened; i++) {
-        mem_free(r->producers[i].topic);
+    for (uint64_t i = 0; i < r->opened; i++)
         mem_free(r->producers[i].name);
-    }
+    perf_topics_drop(&r->topics);
     while (r->free_slots) {
         struct slot *s = r->free_slots;
         r->free_slots = s->next;
@@ -363,8 +376,6 @@ static void run_drop(struct perf_run *r)
 static void run_init(struct perf_run *r, const struct perf_options *o)
 {
     r->o = o;
-    r->n = o->topics * o->producers;
-    r->producers = mem_alloc(r->n * sizeof *r->producers);
     r->payload = random_payload(o->size);
     list_init(&r->willing);
     perf_meter_init(&r->meter);
@@ -386,7 +397,7 @@ int perf_produce(const struct perf_options *o)
     run_init(r, o);
     int code = cli_open(&r->cli, perf_command_name(o->command), o->url, &tls, stop, r);
     if (!code) {
-        open_more(r);
+        perf_topics_ask(&r->topics, &r->cli, o, open_all, r);
         code = cli_run(&r->cli);
         uint64_t unanswered = r->sent - r->done;
         perf_meter_end(&r->meter, loop_clock());

@@ -46,9 +46,14 @@ size_t topic_name_base_len(const char *local)
     return len;
 }
 
+struct parts {
+    bool persistent;
+    char *tenant, *ns, *local;
+};
+
 /* A name of four parts is of the time before 2.0 (tenant/cluster/namespace/topic): refused,
  * as any '/' in the last part is. */
-static enum err take_parts(const char *text, struct topic_name *n)
+static enum err take_parts(const char *text, struct parts *n)
 {
     const char *rest;
 
@@ -62,7 +67,7 @@ static enum err take_parts(const char *text, struct topic_name *n)
     return ERR_OK;
 }
 
-static enum err take_text(const char *text, struct topic_name *n)
+static enum err take_text(const char *text, struct parts *n)
 {
     static const char durable[] = "persistent://", fleeting[] = "non-persistent://";
 
@@ -83,43 +88,53 @@ static enum err take_text(const char *text, struct topic_name *n)
     return ERR_OK;
 }
 
-static enum err check(const struct topic_name *n)
+static enum err check(const struct parts *n)
 {
     if (!name_is_entity(n->tenant) || !name_is_entity(n->ns))
         return ERR_INVALID_NAME;
     return name_is_local(n->local) ? ERR_OK : ERR_INVALID_NAME;
 }
 
-static void complete(struct topic_name *n)
+/* All in one piece of memory: "full\0tenant\0namespace\0base\0", the last one only of a partition.
+ */
+static void put_together(const struct parts *p, struct topic_name *out)
 {
+    const char *scheme = p->persistent ? "persistent" : "non-persistent";
     size_t base_len;
 
-    n->partition = partition_of(n->local, &base_len);
-    n->full = mem_format("%s://%s/%s/%s", n->persistent ? "persistent" : "non-persistent",
-                         n->tenant, n->ns, n->local);
-    n->base = mem_string_n(n->full, strlen(n->full) - strlen(n->local) + base_len);
+    out->persistent = p->persistent;
+    out->partition = partition_of(p->local, &base_len);
+    if (out->partition < 0)
+        out->full = mem_format("%s://%s/%s/%s%c%s%c%s", scheme, p->tenant, p->ns, p->local, 0,
+                               p->tenant, 0, p->ns);
+    else
+        out->full = mem_format("%s://%s/%s/%s%c%s%c%s%c%s://%s/%s/%.*s", scheme, p->tenant, p->ns,
+                               p->local, 0, p->tenant, 0, p->ns, 0, scheme, p->tenant, p->ns,
+                               (int)base_len, p->local);
+    out->tenant = out->full + strlen(out->full) + 1;
+    out->ns = out->tenant + strlen(out->tenant) + 1;
+    out->base = out->partition < 0 ? out->full : out->ns + strlen(out->ns) + 1;
+    out->local = out->full + strlen(out->full) - strlen(p->local);
 }
 
 enum err topic_name_parse(const char *text, struct topic_name *out)
 {
+    struct parts parts = {0};
+    enum err e = take_text(text, &parts);
+
     *out = (struct topic_name){.partition = -1};
-    enum err e = take_text(text, out);
     if (!e)
-        e = check(out);
-    if (e) {
-        topic_name_drop(out);
-        return e;
-    }
-    complete(out);
-    return ERR_OK;
+        e = check(&parts);
+    if (!e)
+        put_together(&parts, out);
+    mem_free(parts.tenant);
+    mem_free(parts.ns);
+    mem_free(parts.local);
+    return e;
 }
 
 void topic_name_drop(struct topic_name *n)
 {
     mem_free(n->full);
-    mem_free(n->tenant);
-    mem_free(n->ns);
-    mem_free(n->local);
-    mem_free(n->base);
     *n = (struct topic_name){.partition = -1};
 }

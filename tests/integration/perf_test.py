@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import lgm  # noqa: E402
@@ -141,10 +142,26 @@ def what_is_wrong_is_said(server, _):
     wrong("nothing")
 
 
+@with_server
+def partitions_are_all_used(server, _):
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{server.web_port}/admin/v2/persistent/public/default/parts/partitions",
+        data=b"3", method="PUT", headers={"Content-Type": "application/json"})
+    urllib.request.urlopen(request, timeout=30)
+    consumer = consuming(server, "parts", "-m", "300", "-sp", "Earliest")
+    sent = last(server.run("perf", "produce", "parts", "-r", "0", "-m", "300", "-bd").stdout)
+    out, error = consumer.communicate(timeout=60 * lgm.SLOW)
+    assert consumer.returncode == 0, error
+    assert sent["messagesEver"] == last(out)["messagesEver"] == 300, (sent, out)
+    for i in range(3):  # each has its turn
+        assert server.run("perf", "consume", f"parts-partition-{i}", "-ss", "look", "-sp", "Earliest", "-m",
+                          "100").returncode == 0
+
+
 cases = lgm.Cases()
 for case in (all_topics_producers_and_subscriptions, a_rate_is_kept,
              waiting_counts_from_when_it_was_due, a_signal_ends_it_with_a_summary,
              payloads_without_a_stamp_are_as_old_as_they_were_published,
-             readers_read_from_anywhere, what_is_wrong_is_said):
+             readers_read_from_anywhere, partitions_are_all_used, what_is_wrong_is_said):
     cases.run(case.__name__, case)
 cases.end()
