@@ -229,6 +229,7 @@ crash: deps-test
 faults: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@python3 tests/faults.py --build $(BUILD) --minutes $(MINUTES) $(FAULTS)
+	@python3 tests/faults.py --build $(BUILD) --restore
 # SECONDS=0: every crash, every failure and every planted bug, an hour and more.
 SECONDS ?= 150
 crashpoints: deps-test

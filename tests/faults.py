@@ -4,6 +4,7 @@
     tests/faults.py --build build --minutes 30
     tests/faults.py --build build --minutes 5 --seed 1234          the same schedule again
     tests/faults.py --build build --minutes 5 --only kill cut      some kinds of faults
+    tests/faults.py --build build --restore                        metadata that goes back
 
 etcd, two brokers, five bookies with an address each, E=3 Qw=3 Qa=2.  Faults come one, two or three at a
 time; then the cluster must go on by itself.  In the end nothing is lost, doubled or out of order, and
@@ -124,11 +125,11 @@ class World:
                 return True
         return False
 
-    def load(self):
+    def load(self, idle=240):
         assert self.admin("namespaces/public/kept", "PUT", {})
         assert self.admin("namespaces/public/kept/retention", "POST",
                           {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
-        self.loads = [Load(self.cluster, self.folder, "persistent://" + t, rate=150, idle=240,
+        self.loads = [Load(self.cluster, self.folder, "persistent://" + t, rate=150, idle=idle,
                            more=["--no-batching"] if t.endswith("1") else []) for t in TOPICS]
 
     def kill(self, *them):
@@ -505,8 +506,20 @@ def restore(w):
     w.launch(w.etcd)
 
 
+def await_halts(w):
+    """What a restored store does not know any more is deleted nowhere."""
+    for b in w.cluster.bookies:
+        b.wait_for_event("gc.halted", 60)
+
+
+def is_all_ours(w):
+    """Nobody got another's entries."""
+    for p in w.cluster.brokers:
+        assert "entry.unreadable" not in p.output(), f"{p.name}: another's entries were read"
+
+
 def restored(args, folder):
-    """Metadata goes back by some seconds, in which no ledger was made."""
+    """Metadata goes back by some seconds, in which no ledger was made: nothing is lost."""
     with contextlib.ExitStack() as stack:
         w = World(args, folder, None, stack, managedLedgerMaxEntriesPerLedger=10000000,
                   managedLedgerMinLedgerRolloverTimeMinutes=10)
@@ -515,15 +528,45 @@ def restored(args, folder):
         for _ in range(3):
             snapshot(w)
             w.say(f"snapshot; all go on after {w.goes_on():.1f} s")
-            made = {ledger.id for ledger in ledgers(w.cluster)}
             w.rest(5)
-            new = {ledger.id for ledger in ledgers(w.cluster)} - made
-            w.say(f"{len(new)} ledgers were made since")
             restore(w)
             w.say(f"restored; all go on after {w.goes_on():.1f} s")
+        await_halts(w)
         for load in w.loads:
             load.end()
+        is_all_ours(w)
         w.wait(lambda: w.wrong_now(()) is None, WHOLE_S, "every ledger that is closed is whole")
+
+
+def restored_without_ledgers(args, folder):
+    """Ledgers were made meanwhile: topics do not know them, the bookies keep them, and nobody else gets
+    their ids."""
+    with contextlib.ExitStack() as stack:
+        w = World(args, folder, None, stack, managedLedgerMaxEntriesPerLedger=300)
+        w.load(idle=20)
+        w.say(f"all go on after {w.goes_on():.1f} s")
+        unknown = {}
+        for _ in range(3):
+            snapshot(w)
+            w.say(f"snapshot; all go on after {w.goes_on():.1f} s")
+            known = {ledger.id for ledger in ledgers(w.cluster)}
+            w.rest(6)
+            made = {ledger.id: ledger for ledger in ledgers(w.cluster)
+                    if ledger.id not in known and ledger.state == CLOSED}
+            assert not unknown.keys() & made.keys(), "an id was given out twice"
+            restore(w)
+            unknown.update(made)
+            w.say(f"restored, without {len(made)} ledgers; all go on after {w.goes_on():.1f} s")
+        assert unknown
+        await_halts(w)
+        w.rest(15)  # rounds of garbage collection
+        for load in w.loads:
+            load.end(all_there=False)
+        is_all_ours(w)
+        there = {ledger.id for ledger in ledgers(w.cluster)}
+        wrong, checked = lacking(w.cluster, found=[k for k in unknown.values() if k.id not in there])
+        assert not wrong and checked > 0, wrong[:10]
+        w.say(f"{checked} replicas are kept of {len(unknown)} ledgers that the store does not know")
 
 
 def main():
@@ -533,7 +576,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--only", nargs="+", choices=FAULTS)
-    parser.add_argument("--restore", action="store_true", help="only that")
+    parser.add_argument("--restore", action="store_true", help="metadata that goes back, in place of the schedule")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
     cases = lgm.Cases()
@@ -543,7 +586,8 @@ def main():
             raise lgm.Skip(f"there is no {ETCD} (Debian package etcd-server)")
         all_faults(args, folder)
     if args.restore:
-        cases.run("metadata that goes back", lambda folder: restored(args, folder))
+        cases.run("metadata goes back", lambda folder: restored(args, folder))
+        cases.run("metadata goes back without ledgers", lambda folder: restored_without_ledgers(args, folder))
     else:
         cases.run("faults", case)
     cases.end()

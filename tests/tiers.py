@@ -65,7 +65,7 @@ class Load:
         lgm.wait_until(more, seconds, what)
         return time.monotonic() - began
 
-    def end(self):
+    def end(self, all_there=True):
         self.producer.send_signal(signal.SIGINT)
         out, err = self.producer.communicate(timeout=60 * lgm.SLOW)
         assert self.producer.returncode == 0, f"producer: {self.producer.returncode} {out} {err}"
@@ -73,8 +73,9 @@ class Load:
         out, err = self.consumer.communicate(timeout=180 * lgm.SLOW)
         print(f"      {out.strip()} {err.strip()}", flush=True)
         verdict = lgm.verdict(out)
-        assert self.consumer.returncode == 0, f"consumer: {self.consumer.returncode} {out} {err}"
-        assert verdict["lost"] == verdict["duplicated"] == 0
+        assert self.consumer.returncode == 0 or not all_there, f"consumer: {self.consumer.returncode} {out} {err}"
+        assert verdict["lost"] == 0 or not all_there
+        assert verdict["duplicated"] == 0
         assert verdict["reordered"] == 0 or not self.is_ordered
         assert verdict["checked"] > 0
         return verdict
