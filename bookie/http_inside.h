@@ -29,6 +29,8 @@ http_route_fn on_server_config, on_last_log_mark, on_disk_files, on_sanity;
 /* Says so itself when it cannot be asked. */
 bool http_is_serving(const struct http_admin *a, struct http_request *r);
 void http_bookies_count(struct http_admin *a, int by); /* calls that are under way */
+http_route_fn on_gc, on_run_gc, on_gc_details, on_gc_state, on_resume_gc, on_gc_suspended,
+    on_suspend_compaction, on_resume_compaction;
 
 void http_bookies_wait(struct http_admin *a); /* until no listing is under way; no loop's */
 

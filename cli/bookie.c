@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/bookie_gc.h"
 #include "cli/command.h"
 #include "cli/offline.h"
 #include "cli/store.h"
@@ -36,7 +37,8 @@ struct bookie_command {
 static const char help[] =
     "usage: lgm bookie decommission ID --metadata URL [--cancel | --no-wait]\n"
     "       lgm bookie under-replicated --metadata URL\n"
-    "       lgm bookie autorecovery pause|resume|status --metadata URL\n\n"
+    "       lgm bookie autorecovery pause|resume|status --metadata URL\n"
+    "       lgm bookie gc [status|run|resume|suspend|unsuspend] [--http HOST:PORT]\n\n"
     "decommission      empties a bookie for good.  One that runs becomes read-only and may go on\n"
     "                  running, one that is gone needs not come back: its copies are made again\n"
     "                  on others.  When no ledger names it any more its cookie is removed, so "
@@ -45,7 +47,8 @@ static const char help[] =
     "                  and run again.\n"
     "under-replicated  ledgers that lack copies, with the bookies that had them\n"
     "autorecovery      pause: no copies are made again in the whole cluster, as for a round of\n"
-    "                  restarts; resume; status\n\n" STORE_HELP
+    "                  restarts; resume; status\n"
+    "gc                garbage collection of one bookie: `lgm bookie gc --help`\n\n" STORE_HELP
     "  --cancel               the bookie is to stay: start it again afterwards\n"
     "  --no-wait              do not wait until it is empty; run again to finish\n\n"
     "Example: lgm bookie decommission bookie3.example.com:3181 --metadata etcd://m1:2379\n";
@@ -339,6 +342,8 @@ int command_bookie(int argc, char **argv)
     int option;
     const struct offline_verb *offline = argc > 1 ? offline_find(argv[1]) : NULL;
 
+    if (argc > 1 && strcmp(argv[1], "gc") == 0)
+        return gc_command(argc - 1, argv + 1);
     if (offline)
         return offline_run(offline, argc - 1, argv + 1);
     log_set_level(LOG_WARN);
