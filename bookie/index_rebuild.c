@@ -169,6 +169,9 @@ static enum err make_all(struct rebuild *r)
     for (unsigned i = 0; i < c->n; i++)
         if (c->dirs[i].is_lost)
             TRY(rebuild_from_logs(r, i));
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->dirs[i].is_lost)
+            TRY(rebuild_keep_tombs(r, i));
     TRY(rebuild_from_journals(r));
     return rebuild_from_metadata(r);
 }

@@ -15,8 +15,9 @@
  * damaged log counts; and all of them when a damaged log has no seal, since what stood there may
  * have been of any.
  *
- * Ledgers that were deleted come back fenced and in limbo, if anything of them is still in a log,
- * and the garbage collector takes them again.
+ * Ledgers that were deleted stay so as far as the old index can still be read.  Else they come
+ * back fenced and in limbo, if anything of them is still in a log, and the garbage collector takes
+ * them again.
  *
  * Memory:  bounded by BATCH entries, and the ledgers in the journal.
  * Threads: not a loop's: it waits for the metadata store.  Nobody else uses the directories.

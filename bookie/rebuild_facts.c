@@ -3,6 +3,7 @@
 
 #include "bookie/bytes.h"
 #include "bookie/journal_walk.h"
+#include "bookie/ledger_tomb.h"
 #include "bookie/rebuild_inside.h"
 #include "bookie/storage.h"
 #include "common/log.h"
@@ -54,6 +55,42 @@ static bool has_key(const struct ledger_row *row)
 {
     static const uint8_t none[MASTER_KEY_SIZE];
     return memcmp(row->key, none, sizeof none) != 0;
+}
+
+/* ---- ledgers that were deleted ----------------------------------------------------------------
+ */
+
+struct keeping {
+    struct entry_index *fresh;
+    enum err err;
+};
+
+/* One in the trash may come back, one that moved may have: their entries stay, too. */
+static enum err keep_tomb(void *ctx, uint64_t ledger, struct view value)
+{
+    struct keeping *k = ctx;
+    struct ledger_tomb tomb;
+    if (ledger_tomb_read(value, &tomb))
+        return ERR_OK;
+    k->err = entry_index_note(k->fresh, INDEX_TOMB, ledger, value);
+    if (!k->err && (tomb.kind == TOMB_GOING || tomb.kind == TOMB_DELETED))
+        k->err = entry_index_forget(k->fresh, (int64_t)ledger);
+    return k->err;
+}
+
+/* An old index that cannot be read tells nothing: what was deleted is found out once more. */
+enum err rebuild_keep_tombs(struct rebuild *r, unsigned dir)
+{
+    struct entry_index *old;
+    struct keeping k = {.fresh = r->index[dir]};
+    if (entry_index_open(&old, r->conf->dirs[dir].index_dir))
+        return ERR_OK;
+    const enum err err = entry_index_notes(old, INDEX_TOMB, keep_tomb, &k);
+    entry_index_close(&old);
+    if (err && !k.err)
+        log_event(LOG_WARN, "entry_index.tombs_unread", F_STR("dir", r->conf->dirs[dir].index_dir),
+                  F_ERR(err));
+    return k.err;
 }
 
 /* ---- the journals ---------------------------------------------------------------------------- */

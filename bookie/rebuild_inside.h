@@ -48,6 +48,8 @@ MUST_CHECK enum err rebuild_from_logs(struct rebuild *r, unsigned dir);
 /* rebuild_facts.c: what else is known of those rows, and the rows that are missing. */
 MUST_CHECK enum err rebuild_from_journals(struct rebuild *r);
 MUST_CHECK enum err rebuild_from_metadata(struct rebuild *r);
+/* What the old index still says of ledgers that were deleted here: they stay deleted. */
+MUST_CHECK enum err rebuild_keep_tombs(struct rebuild *r, unsigned dir);
 
 struct ledger_row rebuild_new_row(int64_t ledger); /* all that is known of it at first */
 

@@ -8,6 +8,7 @@
 #include "bookie/entry_log.h"
 #include "bookie/integrity_file.h"
 #include "bookie/journal_format.h"
+#include "bookie/ledger_tomb.h"
 #include "bookie/mark_file.h"
 #include "bookie/storage.h"
 #include "common/mem.h"
@@ -572,6 +573,35 @@ START_TEST(a_failure_leaves_it_to_be_done_again)
 }
 END_TEST
 
+/* ---- deleted ledgers --------------------------------------------------------------------------
+ */
+
+START_TEST(what_was_deleted_stays_deleted_if_that_can_be_read)
+{
+    struct entry_index *ix;
+    struct ledger_tomb tomb;
+    begin();
+    for (int64_t l = 1; l <= 3; l++)
+        put_entry(0, l, 0);
+    commit(0);
+    tomb = (struct ledger_tomb){.kind = TOMB_DELETED, .fenced = true, .since_ms = 7};
+    ck_assert_int_eq(ledger_tomb_put(before[0], 2, &tomb), ERR_OK);
+    tomb.kind = TOMB_TRASHED;
+    ck_assert_int_eq(ledger_tomb_put(before[0], 3, &tomb), ERR_OK);
+    close_all();
+    rebuild();
+    ck_assert_int_eq(row_of(1).id, 1);
+    ck_assert_int_eq(row_of(2).id, -1);
+    ck_assert_int_eq(row_of(3).id, 3);
+    ck_assert_int_eq(entry_index_open(&ix, index_dir[0]), ERR_OK);
+    ck_assert_int_eq(ledger_tomb_get(ix, 2, &tomb), ERR_OK);
+    ck_assert(tomb.kind == TOMB_DELETED && tomb.fenced && tomb.since_ms == 7);
+    ck_assert_int_eq(ledger_tomb_get(ix, 3, &tomb), ERR_OK);
+    entry_index_close(&ix);
+    end();
+}
+END_TEST
+
 /* ---- several directories --------------------------------------------------------------------- */
 
 START_TEST(what_another_directory_has_is_left_there)
@@ -632,6 +662,7 @@ int main(void)
                        SUITE_CASE(a_crash_in_the_first_flush_loses_no_index),
                        SUITE_CASE(a_lost_table_is_a_lost_index),
                        SUITE_CASE(a_failure_leaves_it_to_be_done_again),
+                       SUITE_CASE(what_was_deleted_stays_deleted_if_that_can_be_read),
                        SUITE_CASE(what_another_directory_has_is_left_there),
                        SUITE_CASE(two_lost_ones_are_made_before_a_ledger_is_new),
                        {0}});
