@@ -9,6 +9,8 @@
 
 #include "metadata/init.h"
 #include "metadata/paths.h"
+#include "metadata/records.h"
+#include "metadata/wait.h"
 
 static const char *const small[] = {
     "journalDirectories=journal",
@@ -139,6 +141,32 @@ struct metadata *home_metadata(const struct home_identity *id, bool is_registere
     if (err)
         errx(1, "no metadata in memory: %s", err_name(err));
     return m;
+}
+
+enum err home_ledger_put(struct metadata *m, int64_t ledger)
+{
+    Bookkeeper__LedgerMetadataFormat l = BOOKKEEPER__LEDGER_METADATA_FORMAT__INIT;
+    Bookkeeper__LedgerMetadataFormat__Segment s = BOOKKEEPER__LEDGER_METADATA_FORMAT__SEGMENT__INIT;
+    Bookkeeper__LedgerMetadataFormat__Segment *only = &s;
+    char member[] = "b1", *members[] = {member}, key[META_KEY_MAX];
+    l.quorumsize = l.ensemblesize = 1;
+    l.state = BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__OPEN;
+    l.n_segment = 1;
+    l.segment = &only;
+    s.n_ensemblemember = 1;
+    s.ensemblemember = members;
+    TRY(path_ledger(ledger, key));
+    return meta_put_wait(m, key, ledger_record_write(&l), META_ANY);
+}
+
+enum err home_ledger_remove(struct metadata *m, int64_t ledger)
+{
+    struct meta_wait w;
+    char key[META_KEY_MAX];
+    TRY(path_ledger(ledger, key));
+    meta_wait_begin(&w);
+    meta_remove(m, key, META_ANY, &w.call);
+    return meta_wait_end(&w);
 }
 
 static const struct meta_ops *real;

@@ -33,6 +33,9 @@ void home_stop(struct home *h);
 struct home_identity home_identity_load(const char *dir);
 /* A store in memory that knows this; without a cookie when it was not registered. */
 struct metadata *home_metadata(const struct home_identity *id, bool is_registered);
+/* A ledger that has its only copy here. */
+MUST_CHECK enum err home_ledger_put(struct metadata *m, int64_t ledger);
+MUST_CHECK enum err home_ledger_remove(struct metadata *m, int64_t ledger);
 /* A store in a directory, which calls noted() before it is told the cookie. */
 struct metadata *home_metadata_open(const char *dir, void (*noted)(void));
 

@@ -27,6 +27,7 @@ struct work {
     struct book *book;
     uint64_t seed;
     struct talk *talk;
+    struct metadata *meta;
     unsigned waiting;
     unsigned done, refused;
     struct book_act acts[BURST]; /* of this burst, by tag */
@@ -161,10 +162,35 @@ static int64_t any_ledger(struct work *w)
     return BOOK_FIRST + (int64_t)id;
 }
 
+static void create(struct work *w, int64_t ledger)
+{
+    if (home_ledger_put(w->meta, ledger))
+        err(1, "ledger %" PRId64, ledger);
+}
+
+/* From now on it may be here or not.  Nobody asks for it any more. */
+static void delete_one(struct work *w)
+{
+    const int64_t ledger = BOOK_FIRST + 4 + (int64_t)pick(w, BOOK_LEDGERS - 4);
+    const struct book_ledger *l = book_ledger(w->book, ledger);
+    const struct book_act a = {.kind = BOOK_DELETE, .ledger = ledger};
+    if (!l->is_known || l->deleted)
+        return;
+    note(NOTE_ASKED, &a);
+    book_asked(w->book, &a);
+    if (home_ledger_remove(w->meta, ledger))
+        err(1, "ledger %" PRId64, ledger);
+}
+
 static void ask_something(struct work *w)
 {
     const int64_t ledger = any_ledger(w);
+    const struct book_ledger *l = book_ledger(w->book, ledger);
     const uint64_t what = pick(w, 100);
+    if (l->deleted)
+        return;
+    if (!l->is_known && w->conf->has_garbage)
+        create(w, ledger);
     if (what < 75)
         add_next(w, ledger);
     else if (what < 80)
@@ -276,6 +302,10 @@ static void burst(struct work *w)
         talk_force(w->talk, w->n - 1, BOOK_FIRST + 2);
         take_answers(w);
     }
+    if (w->conf->has_garbage && pick(w, 3) == 0)
+        delete_one(w);
+    if (w->conf->has_garbage && pick(w, 4) == 0)
+        rest_ms(30);
     if (pick(w, 15) == 0)
         rest_ms(60); /* a checkpoint of nothing but rows, or of nothing */
 }
@@ -326,7 +356,8 @@ static int live(struct work *w, bool is_last)
 {
     struct home h;
     home_configure(&h, w->conf->sets);
-    const enum err err = home_start(&h, home_metadata_open(w->conf->metadata, noted), 2);
+    w->meta = home_metadata_open(w->conf->metadata, noted);
+    const enum err err = home_start(&h, w->meta, 2);
     if (err) {
         printf("refused to start: %s\n", err_name(err));
         die(w->conf->is_hurt ? ENDED : WRONG);

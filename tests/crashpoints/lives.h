@@ -3,7 +3,8 @@
  *   start, bursts of requests and their answers, stop or die;  start, ...
  *
  * Adds to ledgers with and without striping gaps, out of order and again; fences, explicit LACs,
- * adds that are answered early and forced, reads of what was acknowledged.
+ * adds that are answered early and forced, reads of what was acknowledged.  Each ledger is in the
+ * metadata before it is here, and may go from it again.
  */
 #ifndef TESTS_CRASHPOINTS_LIVES_H
 #define TESTS_CRASHPOINTS_LIVES_H
@@ -15,7 +16,8 @@ struct lives_conf {
     const char *disk, *metadata; /* directories; the first is the one that is recorded */
     uint64_t seed;
     unsigned lives, bursts;
-    bool is_hurt; /* something will fail: a life may end, and requests may be refused */
+    bool has_garbage; /* ledgers are deleted, too */
+    bool is_hurt;     /* something will fail: a life may end, and requests may be refused */
     const char *const *sets;
 };
 

@@ -22,14 +22,14 @@ static const char usage[] =
     "crashpoints show RECORDING            what was recorded\n"
     "crashpoints settings                  of the bookie\n"
     "\n"
-    "  --seed N  --lives N  --bursts N  --hurt (something will fail)  --set KEY=VALUE\n"
+    "  --seed N  --lives N  --bursts N  --hurt (something will fail)  --garbage  --set KEY=VALUE\n"
     "  --dir DIR  --jobs N  --some N  --again N  --seconds N  --stop N  --end (only the last "
     "crash)\n";
 
 struct options {
     uint64_t seed;
     unsigned lives, bursts, jobs, some, again, seconds, stop;
-    bool hurt, end;
+    bool hurt, end, garbage;
     const char *dir;
     const char *sets[HOME_SETS + 1];
     unsigned sets_n;
@@ -80,6 +80,9 @@ static void take_option(struct options *o, int c)
     case 'e':
         o->end = true;
         break;
+    case 'g':
+        o->garbage = true;
+        break;
     case 'k':
         if (o->sets_n == HOME_SETS)
             errx(2, "too many settings");
@@ -93,19 +96,13 @@ static void take_option(struct options *o, int c)
 static struct options read_options(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"seed", required_argument, NULL, 's'},
-        {"lives", required_argument, NULL, 'l'},
-        {"bursts", required_argument, NULL, 'b'},
-        {"jobs", required_argument, NULL, 'j'},
-        {"some", required_argument, NULL, 'o'},
-        {"again", required_argument, NULL, 'a'},
-        {"seconds", required_argument, NULL, 't'},
-        {"stop", required_argument, NULL, 'p'},
-        {"dir", required_argument, NULL, 'd'},
-        {"hurt", no_argument, NULL, 'h'},
-        {"end", no_argument, NULL, 'e'},
-        {"set", required_argument, NULL, 'k'},
-        {0},
+        {"seed", required_argument, NULL, 's'},    {"lives", required_argument, NULL, 'l'},
+        {"bursts", required_argument, NULL, 'b'},  {"jobs", required_argument, NULL, 'j'},
+        {"some", required_argument, NULL, 'o'},    {"again", required_argument, NULL, 'a'},
+        {"seconds", required_argument, NULL, 't'}, {"stop", required_argument, NULL, 'p'},
+        {"dir", required_argument, NULL, 'd'},     {"hurt", no_argument, NULL, 'h'},
+        {"end", no_argument, NULL, 'e'},           {"set", required_argument, NULL, 'k'},
+        {"garbage", no_argument, NULL, 'g'},       {0},
     };
     struct options o = {
         .seed = 1, .lives = 5, .bursts = 60, .jobs = 2, .some = 1, .again = 8, .dir = "/tmp"};
@@ -134,6 +131,7 @@ static int record(const struct options *o, char **args)
                                     .lives = o->lives,
                                     .bursts = o->bursts,
                                     .is_hurt = o->hurt,
+                                    .has_garbage = o->garbage,
                                     .sets = o->sets};
     return lives_run(&conf);
 }

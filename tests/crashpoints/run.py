@@ -85,9 +85,16 @@ def recorded(place, seed, *words, **more):
 SEVERAL = ("--set", "journalDirectories=journal,journal2", "--set", "ledgerDirectories=ledgers,ledgers2,ledgers3")
 
 
-def crashes(args, seed, seconds, *sets):
+# Deleted ledgers go at once, and what is left of a log with more than a little garbage moves.
+GARBAGE = ["--garbage"] + [word for setting in (
+    "gcWaitTime=40", "lgmGcTrashSeconds=0", "lgmGcVanishedShare=1", "majorCompactionInterval=1",
+    "majorCompactionThreshold=0.95", "compactionRateByEntries=-1", "compactionRateByBytes=-1",
+    "lgmGcReserveMB=1", "gcMetadataOpRateLimit=0") for word in ("--set", setting)]
+
+
+def crashes(args, seed, seconds, sets=(), more=()):
     with Place(args) as p:
-        recorded(p, seed, "--lives", args.lives, "--bursts", args.bursts, *sets)
+        recorded(p, seed, "--lives", args.lives, "--bursts", args.bursts, *sets, *more)
         code, said = p.check("--seconds", seconds, "--seed", seed, "--some", args.some, *sets)
         tell(said)
         assert code == 0, "it does not know what it must, or knows what it cannot"
@@ -230,9 +237,11 @@ def main():
     part = args.seconds
     if "crashes" in only:
         for seed in range(args.seed, args.seed + (1 if part else 3)):
-            cases.run(f"crashes of seed {seed}", lambda _, s=seed: crashes(args, s, part * 4 // 10))
+            cases.run(f"crashes of seed {seed}", lambda _, s=seed: crashes(args, s, part * 3 // 10))
             cases.run(f"crashes of seed {seed}, several directories",
-                      lambda _, s=seed: crashes(args, s, part * 3 // 10, *SEVERAL))
+                      lambda _, s=seed: crashes(args, s, part * 2 // 10, SEVERAL))
+            cases.run(f"crashes of seed {seed}, with garbage",
+                      lambda _, s=seed: crashes(args, s, part * 2 // 10, (), GARBAGE))
     if "processes" in only:
         cases.run("through processes", lambda _: processes(args, args.seed, 15 if part else 300))
     if "failures" in only:
