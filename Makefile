@@ -235,6 +235,11 @@ SECONDS ?= 150
 crashpoints: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/crashpoints $(BUILD)/crashpoints.so
 	@python3 tests/crashpoints/run.py --build $(BUILD) --seconds $(SECONDS)
+# An hour: MINUTES=60 unless it is said.
+soak: MINUTES = 60
+soak: deps-test
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@python3 tests/soak.py --build $(BUILD) --minutes $(MINUTES)
 # BENCH="--only batched-2 --runs 3": bench/run.py --help
 bench: deps-test
 	@$(MAKE) --no-print-directory -j$(JOBS) build $(BUILD)/ceiling $(BUILD)/slow_sync.so \
@@ -258,7 +263,7 @@ docs: build
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: build run test check unit unit-test sim exhaust mutants interop crash crashpoints faults bench fuzz fuzzers run-fuzzers asan \
+.PHONY: build run test check unit unit-test sim exhaust mutants interop crash crashpoints soak faults bench fuzz fuzzers run-fuzzers asan \
 	tsan deps deps-test format lint tidy docs clean install
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

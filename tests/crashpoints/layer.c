@@ -9,11 +9,13 @@
  *   CRASHPOINTS_LIE_AFTER=KIND  ... once the program has noted one of this kind
  *   CRASHPOINTS_NOSYNC=1        alone: nothing is recorded; syncs and reserves cost nothing
  *
- * Processes that are forked go on in the same recording.
+ * What is there already counts as written and synced.  Processes that are forked go on in the same
+ * recording.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <ftw.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -65,6 +67,8 @@ static const char *lie;
 static uint64_t lie_after;
 static bool no_sync;
 
+static void import_all(void);
+
 __attribute__((constructor)) static void begin(void)
 {
     pthread_mutexattr_t a;
@@ -92,6 +96,7 @@ __attribute__((constructor)) static void begin(void)
     pthread_mutex_init(&shared->lock, &a);
     shared->random = 1;
     shared->is_lying = lie_after == 0;
+    import_all();
     /* What this process starts has no layer: it would be told to begin anew. */
     unsetenv("LD_PRELOAD");
 }
@@ -392,6 +397,55 @@ int close(int fd)
     if (fd >= 0 && fd < FDS)
         files[fd].object = 0;
     return (int)syscall(SYS_close, fd);
+}
+
+/* ---- what is there already ------------------------------------------------------------------ */
+
+static void put_sync(enum rec_op op, const struct open_file *f, uint64_t began);
+
+static void sync_now(uint32_t object, const char *rel, bool is_dir)
+{
+    struct open_file f = {.object = object, .is_dir = is_dir};
+    snprintf(f.path, sizeof f.path, "%s", rel);
+    const uint64_t began = shared->records;
+    put_sync(REC_SYNC_BEGIN, &f, 0);
+    put_sync(REC_SYNC_END, &f, began);
+}
+
+static void import_bytes(const char *path, uint32_t object)
+{
+    static char bytes[1 << 20];
+    const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+    for (uint64_t at = 0; (n = syscall(SYS_read, fd, bytes, sizeof bytes)) > 0; at += (uint64_t)n) {
+        const struct iovec iov = {bytes, (size_t)n};
+        record_write(object, at, &iov, 1, (size_t)n);
+    }
+    syscall(SYS_close, fd);
+}
+
+static int import_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    const char *rel = path + root_len + (path[root_len] == '/');
+    (void)kind;
+    if (where->level == 0)
+        return 0;
+    const uint32_t object = name_object(st->st_ino);
+    record(S_ISDIR(st->st_mode) ? REC_MKDIR : REC_CREATE, object, rel, NULL, 0, 0);
+    if (S_ISREG(st->st_mode)) {
+        import_bytes(path, object);
+        sync_now(object, rel, false);
+    }
+    const char *slash = strrchr(rel, '/');
+    char dir[REC_PATH_MAX];
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - rel) : 0, rel);
+    sync_now(0, dir, true);
+    return 0;
+}
+
+static void import_all(void)
+{
+    nftw(root, import_one, 16, FTW_PHYS);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "common/rng.h"
 #include "proto/bookie_frame.h"
 #include "tests/crashpoints/book.h"
+#include "tests/crashpoints/disk_model.h"
 #include "tests/crashpoints/home.h"
 #include "tests/crashpoints/recording.h"
 #include "tests/crashpoints/talk.h"
@@ -381,6 +382,19 @@ static int live(struct work *w, bool is_last)
     return 0;
 }
 
+/* What was asked and answered before is in this recording, too. */
+static void remember(struct work *w)
+{
+    for (uint64_t i = 0; i <= w->conf->after; i++) {
+        const struct change *c = &w->conf->before->at[i];
+        if (c->op != REC_NOTE)
+            continue;
+        book_note(w->book, c->at, c->payload, c->payload_len);
+        if (crashpoints_note)
+            crashpoints_note(c->at, c->payload, c->payload_len);
+    }
+}
+
 static int run_life(struct work *w, unsigned number)
 {
     int status;
@@ -410,6 +424,8 @@ int lives_run(const struct lives_conf *conf)
     if (w->book == MAP_FAILED || chdir(conf->disk) != 0)
         err(1, "%s", conf->disk);
     book_init(w->book);
+    if (conf->before)
+        remember(w);
     for (unsigned i = 0; i < conf->lives && code == 0; i++)
         code = run_life(w, i);
     if (code == ENDED)

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct recording;
+
 struct lives_conf {
     const char *disk, *metadata; /* directories; the first is the one that is recorded */
     uint64_t seed;
@@ -19,6 +21,8 @@ struct lives_conf {
     bool has_garbage; /* ledgers are deleted, too */
     bool is_hurt;     /* something will fail: a life may end, and requests may be refused */
     const char *const *sets;
+    const struct recording *before; /* they go on after a crash of this one; NULL: a new bookie */
+    uint64_t after;                 /* the crash */
 };
 
 /* 0; or 1 and a line that says what was wrong. */

@@ -22,15 +22,16 @@ static const char usage[] =
     "crashpoints show RECORDING            what was recorded\n"
     "crashpoints settings                  of the bookie\n"
     "\n"
-    "  --seed N  --lives N  --bursts N  --hurt (something will fail)  --garbage  --set KEY=VALUE\n"
+    "  --seed N  --lives N  --bursts N  --before RECORDING,CRASH  --hurt (something will fail)  "
+    "--garbage  --set KEY=VALUE\n"
     "  --dir DIR  --jobs N  --some N  --again N  --seconds N  --stop N  --end (only the last "
     "crash)\n";
 
 struct options {
     uint64_t seed;
     unsigned lives, bursts, jobs, some, again, seconds, stop;
-    bool hurt, end, garbage;
-    const char *dir;
+    bool hurt, end, garbage, only_new;
+    const char *dir, *before;
     const char *sets[HOME_SETS + 1];
     unsigned sets_n;
 };
@@ -80,6 +81,12 @@ static void take_option(struct options *o, int c)
     case 'e':
         o->end = true;
         break;
+    case 'n':
+        o->only_new = true;
+        break;
+    case 'f':
+        o->before = optarg;
+        break;
     case 'g':
         o->garbage = true;
         break;
@@ -102,7 +109,8 @@ static struct options read_options(int argc, char **argv)
         {"seconds", required_argument, NULL, 't'}, {"stop", required_argument, NULL, 'p'},
         {"dir", required_argument, NULL, 'd'},     {"hurt", no_argument, NULL, 'h'},
         {"end", no_argument, NULL, 'e'},           {"set", required_argument, NULL, 'k'},
-        {"garbage", no_argument, NULL, 'g'},       {0},
+        {"garbage", no_argument, NULL, 'g'},       {"new", no_argument, NULL, 'n'},
+        {"before", required_argument, NULL, 'f'},  {0},
     };
     struct options o = {
         .seed = 1, .lives = 5, .bursts = 60, .jobs = 2, .some = 1, .again = 8, .dir = "/tmp"};
@@ -125,15 +133,34 @@ static struct crash crash_of(const char *text)
 
 static int record(const struct options *o, char **args)
 {
-    const struct lives_conf conf = {.disk = args[0],
-                                    .metadata = args[1],
-                                    .seed = o->seed,
-                                    .lives = o->lives,
-                                    .bursts = o->bursts,
-                                    .is_hurt = o->hurt,
-                                    .has_garbage = o->garbage,
-                                    .sets = o->sets};
+    struct lives_conf conf = {.disk = args[0],
+                              .metadata = args[1],
+                              .seed = o->seed,
+                              .lives = o->lives,
+                              .bursts = o->bursts,
+                              .is_hurt = o->hurt,
+                              .has_garbage = o->garbage,
+                              .sets = o->sets};
+    if (o->before) {
+        const char *crash = strrchr(o->before, ',');
+        if (!crash)
+            errx(2, "--before RECORDING,CRASH");
+        char *path = strndup(o->before, (size_t)(crash - o->before));
+        conf.before = recording_load(path);
+        conf.after = crash_of(crash + 1).after;
+    }
     return lives_run(&conf);
+}
+
+/* Behind what was there before, and the notes of that. */
+static uint64_t first_new(const struct recording *r)
+{
+    uint64_t i = 0;
+    while (i < r->n && r->at[i].op != REC_NOTE)
+        i++;
+    while (i < r->n && r->at[i].op == REC_NOTE)
+        i++;
+    return i < r->n ? i : 0;
 }
 
 static struct states_conf states_of(const struct options *o, const struct recording *r,
@@ -147,7 +174,9 @@ static struct states_conf states_of(const struct options *o, const struct record
                                 .again = o->again,
                                 .seconds = o->seconds,
                                 .stop = o->stop,
-                                .from = o->end ? NEVER : 0,
+                                .from = o->end        ? NEVER
+                                        : o->only_new ? first_new(r)
+                                                      : 0,
                                 .seed = o->seed};
 }
 

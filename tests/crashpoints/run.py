@@ -21,7 +21,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../lib")]
 import lgm  # noqa: E402
-from plants import LIES, MUTANTS, plant  # noqa: E402
+from plants import GARBAGE_FILES, LIES, MUTANTS, plant  # noqa: E402
 
 SLOW = lgm.SLOW
 
@@ -98,6 +98,25 @@ def crashes(args, seed, seconds, sets=(), more=()):
         code, said = p.check("--seconds", seconds, "--seed", seed, "--some", args.some, *sets)
         tell(said)
         assert code == 0, "it does not know what it must, or knows what it cannot"
+
+
+def twice(args, seed, seconds):
+    """A crash, and while it comes up from that another one."""
+    began, tried = time.monotonic(), 0
+    with Place(args) as p:
+        recorded(p, seed, "--lives", args.lives, "--bursts", args.bursts)
+        for crash in p.run(["list", p.recording, 1000, "--seed", seed], None).stdout.split():
+            if time.monotonic() - began > seconds:
+                break
+            with Place(args) as q:
+                p.run(["build", p.recording, crash, q.disk], None)
+                shutil.rmtree(q.metadata)
+                shutil.copytree(p.metadata, q.metadata)
+                recorded(q, seed, "--before", f"{p.recording},{crash}", "--lives", 1, "--bursts", 3)
+                code, said = q.check("--seconds", max(5, seconds // 5), "--seed", seed, "--new")
+                tried += int(re.search(r"(\d+) tried", said).group(1))
+                assert code == 0, f"after {crash}: {said}"
+    print(f"      {tried} second crashes")
 
 
 def processes(args, seed, count):
@@ -206,7 +225,8 @@ def mutant(args, planted):
     with tempfile.TemporaryDirectory() as folder:
         program = plant(args, planted, folder)
         with Place(args, program) as p:
-            code, said, logged = p.record(args.seed, "--lives", args.lives, "--bursts", args.bursts)
+            more = GARBAGE if planted[1] in GARBAGE_FILES else []
+            code, said, logged = p.record(args.seed, "--lives", args.lives, "--bursts", args.bursts, *more)
             if code != 0:
                 wrong = [line for line in said.splitlines() if "wrong" in line]
                 tell((wrong + logged.strip().splitlines())[0])
@@ -227,11 +247,11 @@ def main():
     parser.add_argument("--bursts", type=int, default=60)
     parser.add_argument("--some", type=int, default=1)
     parser.add_argument("--sync-us", type=int, default=1000)
-    parser.add_argument("--only", default="", help="crashes, processes, failures, lies, mutants")
+    parser.add_argument("--only", default="", help="crashes, twice, processes, failures, lies, mutants")
     parser.add_argument("--name", default="", help="of lies and mutants, those with this in it")
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
-    only = args.only.split(",") if args.only else ["crashes", "processes", "failures"] + (
+    only = args.only.split(",") if args.only else ["crashes", "twice", "processes", "failures"] + (
         [] if args.seconds else ["lies", "mutants"])
     cases = lgm.Cases()
     part = args.seconds
@@ -242,6 +262,8 @@ def main():
                       lambda _, s=seed: crashes(args, s, part * 2 // 10, SEVERAL))
             cases.run(f"crashes of seed {seed}, with garbage",
                       lambda _, s=seed: crashes(args, s, part * 2 // 10, (), GARBAGE))
+    if "twice" in only:
+        cases.run("a crash after a crash", lambda _: twice(args, args.seed, part * 15 // 100 or 900))
     if "processes" in only:
         cases.run("through processes", lambda _: processes(args, args.seed, 15 if part else 300))
     if "failures" in only:
