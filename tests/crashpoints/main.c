@@ -22,10 +22,10 @@ static const char usage[] =
     "crashpoints show RECORDING            what was recorded\n"
     "crashpoints settings                  of the bookie\n"
     "\n"
-    "  --seed N  --lives N  --bursts N  --before RECORDING,CRASH  --hurt (something will fail)  "
-    "--garbage  --set KEY=VALUE\n"
-    "  --dir DIR  --jobs N  --some N  --again N  --seconds N  --stop N  --end (only the last "
-    "crash)\n";
+    "  --seed N  --lives N  --bursts N  --garbage  --hurt (something will fail)  --set KEY=VALUE\n"
+    "  --before RECORDING,CRASH (goes on from there, in DISK)\n"
+    "  --dir DIR  --jobs N  --some N  --again N  --seconds N  --stop N\n"
+    "  --end (only the last crash)  --new (none of what is from --before)\n";
 
 struct options {
     uint64_t seed;

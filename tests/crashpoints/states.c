@@ -25,20 +25,31 @@ struct tally {
     _Atomic uint64_t seen[SEEN];
 };
 
+/* A crash, and when its turn is. */
+struct turn {
+    struct crash crash;
+    uint64_t key;
+};
+
 struct plan {
-    struct crash *at;
+    struct turn *at;
     size_t n, room;
+    uint64_t seed;
 };
 
 /* ---- which ---------------------------------------------------------------------------------- */
 
-static void plan_add(struct plan *p, uint64_t after, enum keep keep, uint64_t seed)
+/* In any order, those around a change of names more often early: there are few of them. */
+static void plan_add(struct plan *p, const struct change *c, uint64_t after, enum keep keep,
+                     uint64_t seed)
 {
+    const uint64_t key = rng_below(&p->seed, 1 << 30);
     if (p->n == p->room) {
         p->room = p->room ? p->room * 2 : 1024;
         p->at = realloc(p->at, p->room * sizeof *p->at);
     }
-    p->at[p->n++] = (struct crash){after, keep, seed};
+    p->at[p->n++] = (struct turn){{after, keep, seed},
+                                  change_is_name(c) || (c->flags & REC_DIR) ? key / 4 : key};
 }
 
 static void plan_record(struct plan *p, const struct states_conf *conf, uint64_t i)
@@ -47,31 +58,32 @@ static void plan_record(struct plan *p, const struct states_conf *conf, uint64_t
     const struct change *c = &r->at[i], *next = i + 1 < r->n ? c + 1 : NULL;
     const bool syncs = !next || next->op == REC_SYNC_END || next->op == REC_SYNC_FAILED;
     if (syncs)
-        plan_add(p, i, KEEP_NONE, 0);
+        plan_add(p, c, i, KEEP_NONE, 0);
     if (!next || change_is(next))
-        plan_add(p, i, KEEP_ALL, 0);
+        plan_add(p, c, i, KEEP_ALL, 0);
     if (c->op == REC_WRITE)
-        plan_add(p, i, KEEP_TORN, conf->seed + i);
+        plan_add(p, c, i, KEEP_TORN, conf->seed + i);
     if (!syncs && !change_is_name(c))
         return;
-    plan_add(p, i, KEEP_NAMES, 0);
-    plan_add(p, i, KEEP_BYTES, 0);
+    plan_add(p, c, i, KEEP_NAMES, 0);
+    plan_add(p, c, i, KEEP_BYTES, 0);
     for (unsigned s = 0; s < conf->some; s++)
-        plan_add(p, i, KEEP_SOME, conf->seed + s);
+        plan_add(p, c, i, KEEP_SOME, conf->seed + s);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    return (x->key > y->key) - (x->key < y->key);
 }
 
 static void plan_make(struct plan *p, const struct states_conf *conf)
 {
-    uint64_t seed = conf->seed;
+    p->seed = conf->seed;
     const uint64_t n = conf->recording->n;
     for (uint64_t i = conf->from == NEVER ? n - 1 : conf->from; i < n; i++)
         plan_record(p, conf, i);
-    for (size_t i = p->n; i > 1; i--) {
-        const size_t k = rng_below(&seed, i);
-        const struct crash c = p->at[k];
-        p->at[k] = p->at[i - 1];
-        p->at[i - 1] = c;
-    }
+    qsort(p->at, p->n, sizeof p->at[0], by_key);
 }
 
 void states_book(const struct recording *r, uint64_t after, struct book *out)
@@ -175,7 +187,7 @@ static void work(const struct states_conf *conf, struct tally *t, const struct p
     for (size_t i; (i = atomic_fetch_add(&t->next, 1)) < p->n && now_s() < until;) {
         if (conf->stop && atomic_load(&t->wrong) >= conf->stop)
             break;
-        try_one(conf, t, &p->at[i], dir, log);
+        try_one(conf, t, &p->at[i].crash, dir, log);
     }
     remove_all(dir);
 }
