@@ -3,9 +3,11 @@
 A row is as in rows.py, where run.py finds these too.  `bench/run.py --only bookie-adds --quick` shows in
 a minute that a row can be measured; its figures mean nothing.
 """
+import base64
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -19,11 +21,13 @@ LEDGERS = (1, 100, 10000)
 
 
 class Bookie(lgm_cluster.Bookie):
-    """With a metadata store of its own, so that nothing else runs."""
+    """With a metadata store of its own, so that nothing else runs; or with an etcd that can be told of ledgers.
+    Its ledgers are in no metadata unless they are told: garbage is collected when it is asked for."""
 
-    def __init__(self, o, root, **conf):
-        self.o, self.store = o, "rocksdb:" + os.path.join(root, "metadata")
-        super().__init__(o.build, root, "bookie", "", **{"journalMaxSizeMB": 512, **conf})
+    def __init__(self, o, root, etcd=None, **conf):
+        self.o, self.etcd = o, etcd
+        self.store = "metadata-store:" + etcd.url if etcd else "rocksdb:" + os.path.join(root, "metadata")
+        super().__init__(o.build, root, "bookie", "", **{"journalMaxSizeMB": 512, "gcWaitTime": 86400000, **conf})
         self.conf["metadataServiceUri"] = self.store
         words = [os.path.join(o.build, "lgm"), "init", "--cluster", "bench", "--metadata", self.store]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
@@ -34,6 +38,33 @@ class Bookie(lgm_cluster.Bookie):
 
     def __exit__(self, *_):
         self.kill()
+
+    def tell_of(self, ledgers):
+        """The metadata, that they have their only copy here."""
+        value = ("BookieMetadataFormatVersion\t2\nquorumSize: 1\nensembleSize: 1\nlength: 0\nstate: OPEN\n"
+                 f'segment {{\n  ensembleMember: "{self.name}"\n  firstEntryId: 0\n}}\n')
+        for ledger in ledgers:
+            d = f"{ledger:010}"
+            key = f"/ledgers/{d[:2]}/{d[2:6]}/L{d[6:]}"
+            body = {k: base64.b64encode(v.encode()).decode() for k, v in (("key", key), ("value", value))}
+            status, text = lgm_cluster.http(self.etcd.nodes[0].url + "/v3/kv/put", "POST", body)
+            assert status == 200, text
+
+    def metric(self, name):
+        page = self.http("/metrics")[1]
+        return sum(float(x) for x in re.findall(rf"^{name}(?:{{.*}})? ([0-9.e+]+)$", page, re.M))
+
+    def collect(self, **flags):
+        status, text = self.http("/api/v1/bookie/gc", "PUT", flags)
+        assert status == 200, text
+
+    def delete_untold(self, least):
+        """Who is in no metadata goes, after two rounds."""
+        end = time.monotonic() + 120
+        while self.metric("bookie_DELETED_LEDGER_COUNT") < least:
+            assert time.monotonic() < end, "ledgers are not deleted"
+            self.collect(forceMajor=False, forceMinor=False)
+            time.sleep(0.5)
 
     def load(self, what, *words):
         """A load that has begun."""
@@ -187,13 +218,25 @@ def times(o, root):
             yield told(f"{name_of(size)} at {part:.0%}", line(got))
 
 
+# Half of all ledgers go at once, and what is left moves as fast as it can.
+COMPACTION = {"lgmGcTrashSeconds": 0, "lgmGcVanishedShare": 1, "compactionRateByEntries": -1,
+              "compactionRateByBytes": -1, "majorCompactionThreshold": 0.9}
+
+
+class Closer:
+    def __init__(self, etcd):
+        self.close = etcd.kill
+
+
 def busy(o, root):
     """one bookie: times at half the most, alone, then while old ledgers are read, then while logs are compacted"""
     size, ledgers = KIB, 100
     most = adds_of(o, root, size, ledgers)["rate"]
     rate = ["-r", max(1, int(most / 2))]
     entries = (64 * MIB if o.quick else 4 * GIB) // size // ledgers
-    with Bookie(o, root, **garbage_conf()) as b:
+    etcd = lgm_cluster.Etcd(root).start()
+    with contextlib.closing(Closer(etcd)), Bookie(o, root, etcd, **COMPACTION) as b:
+        b.tell_of([*range(1, ledgers + 1, 2), *(n + i for n in (1001, 2001, 3001) for i in range(ledgers))])
         b.fill(ledgers, entries, size)
         words = ("-s", size, "-l", ledgers, "-f", 1001, "-w", window(size, ledgers), *rate)
         alone = b.measure("add", *words)
@@ -204,27 +247,13 @@ def busy(o, root):
         yield told("alone", line(alone))
         yield told("beside reads of the disk", line(reads))
         yield at_most("p99 of adds with reads", reads["us"]["99"] / 1e3, alone["us"]["99"] / 1e3, 1.5)
-        compacted = compacting(b)
-        if compacted is None:
-            yield told("beside compaction", "this bookie has none")
-            return
+        b.delete_untold(ledgers // 2)
+        b.collect(forceMajor=True, forceMinor=True)
         got = b.measure("add", *words[:4], "-f", 3001, *words[6:])
-        note("bookie-busy", compaction=got)
-        yield told("beside compaction", line(got) + compacted())
+        moved = b.metric("bookie_gc_COMPACTED_BYTES")
+        note("bookie-busy", compaction=got, moved=moved)
+        yield told("beside compaction", f"{line(got)}, {moved / MIB:,.0f} MiB moved")
         yield at_most("p99 of adds with compaction", got["us"]["99"] / 1e3, alone["us"]["99"] / 1e3, 1.5)
-
-
-def garbage_conf():
-    """Garbage is collected when it is asked for: what was filled is known to no metadata, and stays."""
-    return {}
-
-
-def compacting(b):
-    """Asks for garbage collection; what tells how much it has done, or None when there is none."""
-    status, _ = b.http("/api/v1/bookie/gc", "PUT", {"forceMajor": True, "forceMinor": True})
-    if status != 200:
-        return None
-    return lambda: ""
 
 
 def reads(o, root):

@@ -159,22 +159,23 @@ def through_a_process(args, p, crash):
 
 # ---- failures ---------------------------------------------------------------------------------
 
-def operations(args):
-    """How many can fail in a short life."""
+def operations(args, words):
+    """How many can fail."""
     with Place(args) as p:
-        recorded(p, 1, *HURT)
+        recorded(p, 1, *words)
         shown = p.run(["show", p.recording], None).stdout
         kinds = ("create", "mkdir", "write", "truncate", "allocate", "rename", "unlink", "sync")
         return sum(line.split()[1] in kinds and "/LOG" not in line for line in shown.splitlines())
 
 
 HURT = ("--lives", "1", "--bursts", "20", "--hurt")
+HURT_GARBAGE = ("--lives", "3", "--bursts", "40", "--hurt", *GARBAGE)
 
 
-def failure(args, at, why):
+def failure(args, at, why, words):
     """One operation fails: what becomes of the process, in a word."""
     with Place(args) as p:
-        code, said, logged = p.record(at, *HURT, CRASHPOINTS_FAIL=f"{at}:{why}")
+        code, said, logged = p.record(at, *words, CRASHPOINTS_FAIL=f"{at}:{why}")
         name = errno.errorcode[why]
         assert code == 0 and "wrong:" not in said, f"{name} at {at}: {said}\n{logged[-3000:]}"
         what = outcome(said, logged)
@@ -194,13 +195,13 @@ def outcome(said, logged):
     return {"0": "goes on", "105": "is read-only"}.get(served.group(1), f"answers {served.group(1)}")
 
 
-def failures(args, why, seconds):
-    count, rng, began, seen = operations(args), random.Random(args.seed), time.monotonic(), {}
+def failures(args, why, seconds, words):
+    count, rng, began, seen = operations(args, words), random.Random(args.seed), time.monotonic(), {}
     order = rng.sample(range(1, count + 1), count)
     for done, at in enumerate(order):
         if seconds and time.monotonic() - began > seconds:
             break
-        what, logged = failure(args, at, why)
+        what, logged = failure(args, at, why, words)
         seen.setdefault(what, []).append(at)
         if what.startswith("answers"):
             lines = [line for line in logged.splitlines() if " ERROR " in line]
@@ -268,7 +269,10 @@ def main():
         cases.run("through processes", lambda _: processes(args, args.seed, 15 if part else 300))
     if "failures" in only:
         for why in (errno.ENOSPC, errno.EIO):
-            cases.run(f"{errno.errorcode[why]} once", lambda _, w=why: failures(args, w, part // 8))
+            name = errno.errorcode[why]
+            cases.run(f"{name} once", lambda _, w=why: failures(args, w, part // 10, HURT))
+            cases.run(f"{name} once, with garbage",
+                      lambda _, w=why: failures(args, w, part // 20 or 1800, HURT_GARBAGE))
     if "lies" in only:
         for pattern in [x for x in LIES if args.name in x]:
             cases.run(f"not synced: {pattern}", lambda _, x=pattern: lie(args, x))
