@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from mutants import EXHAUSTED, MUTANTS
+from mutants import BOOKIE_TESTS, EXHAUSTED, MUTANTS
 
 LIMIT_S = 120
 WARN = ["-Wno-error", "-w"]
@@ -55,6 +55,8 @@ class Bench:
                                "libnghttp2", "libprotobuf-c", "libisal")
         self.topic_libs = flags("libprotobuf-c", "libzstd", "liblz4", "zlib", "libisal")
         self.topic_libs += ["-lroaring", "-lsnappy", "-lm"]
+        self.bookie_libs = flags("libevent", "libevent_pthreads", "libevent_openssl", "openssl",
+                                 "libprotobuf-c", "rocksdb", "json-c", "libisal", "libnghttp2")
 
     def link(self, out, objects, extra=()):
         subprocess.run([self.args.cc, "-pthread", "-o", out, *objects, *self.libs, *extra],
@@ -88,6 +90,19 @@ class Bench:
         made = self.link(str(folder / "topic"), objects, self.topic_libs)
         return run([made, "--brief", "--seeds", str(self.args.topic_seeds)])
 
+    def by_bookie(self, mutant, sick, folder):
+        """By the tests that BOOKIE_TESTS names for its file; else by the file's own."""
+        core = pathlib.Path(mutant[1]).stem
+        for test in BOOKIE_TESTS.get(core, [core]):
+            made = self.link(str(folder / test),
+                             [sick, str(self.build / f"tests/unit/bookie/{test}_test.o"),
+                              str(self.build / "libtests.a"), str(self.build / "libbookie.a")],
+                             [*self.libs, *self.check, *self.bookie_libs])
+            found = run([made])
+            if found:
+                return found
+        return ""
+
     def by_exhaust(self, sick, folder, setting):
         made = self.link(str(folder / "exhaust"), [sick, *self.exhaust])
         return run([made, "--seconds", "60", *setting.split()])
@@ -103,6 +118,9 @@ class Bench:
             if mutant[1].startswith("broker/"):
                 by_topic = self.by_topic(sick, folder)
                 return bool(by_topic), f"topic: {by_topic}" if by_topic else "SURVIVES"
+            if mutant[1].startswith("bookie/"):
+                by_unit = self.by_bookie(mutant, sick, folder)
+                return bool(by_unit), f"unit: {by_unit}" if by_unit else "SURVIVES"
             if mutant[0] in EXHAUSTED:
                 found = self.by_exhaust(sick, folder, EXHAUSTED[mutant[0]])
                 if "FAULT" not in found:
