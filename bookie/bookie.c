@@ -27,7 +27,8 @@ enum {
     MIB = 1024 * 1024,
     READ_AHEAD = 256 * 1024,
     BATCHES_MAX = 32 * MIB,
-    JOURNAL_ROOM = 16 * MIB
+    JOURNAL_ROOM = 16 * MIB,
+    PROVE_US = 1000000
 };
 
 struct corner {
@@ -235,6 +236,7 @@ static enum err open_storage(struct bookie *b)
                     .record_max = (uint32_t)c->frame_max,
                     .direct = c->journal_direct,
                     .may_lack = b->integrity_state.need == INTEGRITY_SCAN,
+                    .prove_us = PROVE_US,
                     .slow_us = (uint64_t)c->slow_sync_ms * 1000,
                     .loops = b->loops,
                     .group_done = group_done,

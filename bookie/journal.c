@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "bookie/journal_draft.h"
 #include "bookie/journal_file.h"
@@ -40,6 +41,7 @@ struct journal {
     struct journal_writes queue; /* what did not fit into the open draft, and all after it */
     uint64_t queued, queued_n;   /* bytes, writes */
     bool closing;
+    bool is_proven; /* the journal thread's: nothing was written since, or since the start */
     struct journal_mark mark;
 
     _Atomic enum err failure; /* of the last group */
@@ -132,6 +134,64 @@ static void finish(struct journal *j, struct journal_write *w, enum err err)
 
 /* ---- the journal thread --------------------------------------------------------------------- */
 
+/* It is evidence and no more: whatever becomes of it, the next group is written over it.  A file
+ * without room for it is followed by one whose header says as much.  The draft that is not open is
+ * empty. */
+static void prove(struct journal *j, bool sync)
+{
+    const struct journal_record r = {.file = j->current.id,
+                                     .sequence = j->sequence,
+                                     .group = j->sequence,
+                                     .kind = JOURNAL_PROOF};
+    uint8_t *block = j->open == &j->drafts[0] ? j->drafts[1].bytes : j->drafts[0].bytes;
+    struct iovec iov = {block, JOURNAL_BLOCK};
+    j->is_proven = true;
+    if (j->current.at + JOURNAL_BLOCK > j->current.filled)
+        return;
+    memset(block, 0, JOURNAL_BLOCK);
+    journal_record_write(block, &r, (struct view){0}, (struct view){0});
+    enum err err = j->current.file->disk->ops->write(j->current.file, j->current.at, &iov, 1);
+    if (!err && sync)
+        err = j->current.file->disk->ops->sync(j->current.file);
+    if (err)
+        log_event(LOG_WARN, "journal.unproven", F_STR("dir", j->conf.dir), F_ERR(err));
+}
+
+static struct timespec after(uint64_t us)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const uint64_t ns = (uint64_t)t.tv_nsec + us % 1000000 * 1000;
+    t.tv_sec += (time_t)(us / 1000000 + ns / 1000000000);
+    t.tv_nsec = (long)(ns % 1000000000);
+    return t;
+}
+
+static bool has_work(const struct journal *j)
+{
+    return j->open->writes.first || j->closing;
+}
+
+/* With the lock, which it lets go of while it writes the proof. */
+static void wait_for_work(struct journal *j)
+{
+    while (!has_work(j)) {
+        if (j->is_proven || j->conf.prove_us == 0) {
+            pthread_cond_wait(&j->woken, &j->lock);
+            continue;
+        }
+        const struct timespec until = after(j->conf.prove_us);
+        int rc = 0;
+        while (rc == 0 && !has_work(j))
+            rc = pthread_cond_timedwait(&j->woken, &j->lock, &until);
+        if (has_work(j))
+            return;
+        pthread_mutex_unlock(&j->lock);
+        prove(j, false);
+        pthread_mutex_lock(&j->lock);
+    }
+}
+
 /* What waited for an empty draft. */
 static void fill_from_queue(struct journal *j)
 {
@@ -162,8 +222,7 @@ static void uncount(struct journal *j, const struct journal_draft *d)
 static struct journal_draft *take_group(struct journal *j)
 {
     pthread_mutex_lock(&j->lock);
-    while (!j->open->writes.first && !j->closing)
-        pthread_cond_wait(&j->woken, &j->lock);
+    wait_for_work(j);
     struct journal_draft *d = j->open->writes.first ? j->open : NULL;
     if (d) {
         j->open = d == &j->drafts[0] ? &j->drafts[1] : &j->drafts[0];
@@ -180,7 +239,7 @@ static enum err roll(struct journal *j)
 {
     if (j->current.file)
         j->current.file->disk->ops->close(&j->current.file);
-    return journal_file_next(&j->files, &j->current);
+    return journal_file_next(&j->files, &j->current, j->sequence);
 }
 
 /* A place for the group that certainly exists on the disk. */
@@ -235,6 +294,7 @@ static enum err write_group(struct journal *j, struct journal_draft *d)
     if (len == 0) /* markers, and what is before them is synced */
         return ERR_OK;
     const uint64_t began = loop_clock();
+    j->is_proven = false;
     TRY(ops->write(j->current.file, j->current.at, &(struct iovec){d->bytes, len}, 1));
     const uint64_t written = loop_clock();
     if (d->has_early)
@@ -253,16 +313,17 @@ static enum err write_group(struct journal *j, struct journal_draft *d)
     return ERR_OK;
 }
 
-/* ERR_OK: go on with the next. */
+/* ERR_OK: go on with the next.  Where there is no space nothing of it was written, and nothing was
+ * numbered; a write that fails for that reason is as fatal as any. */
 static enum err do_group(struct journal *j, struct journal_draft *d)
 {
-    enum err err = make_room(j, d->len);
-    atomic_store(&j->failure, err);
-    if (!err)
-        err = write_group(j, d);
-    if (err && err != ERR_NO_SPACE)
-        return err;
-    finish(j, d->writes.first, err);
+    const enum err room = make_room(j, d->len);
+    atomic_store(&j->failure, room);
+    if (room != ERR_NO_SPACE) {
+        TRY(room);
+        TRY(write_group(j, d));
+    }
+    finish(j, d->writes.first, room);
     draft_reset(d);
     return ERR_OK;
 }
@@ -277,8 +338,10 @@ static void *journal_main(void *arg)
         /* Whether the bytes are on the disk is not known and never will be. */
         log_event(LOG_ERROR, "journal.failed", F_STR("dir", j->conf.dir), F_ERR(err));
         j->conf.failed(j->conf.ctx, err);
-        break;
+        return NULL;
     }
+    if (!j->is_proven)
+        prove(j, true);
     return NULL;
 }
 
@@ -300,9 +363,14 @@ enum err journal_open(struct journal **out, const struct journal_conf *conf, str
     j->conf = *conf;
     j->from = from;
     j->sequence = from.sequence;
+    j->is_proven = true;
     journal_writes_init(&j->queue);
     pthread_mutex_init(&j->lock, NULL);
-    pthread_cond_init(&j->woken, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&j->woken, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     boxes_init(j);
     make_drafts(j);
     if (j->conf.file_bytes < JOURNAL_BLOCK + j->open->room)
@@ -320,7 +388,7 @@ enum err journal_replay(struct journal *j, journal_record_fn *each, void *ctx)
     const bool is_here = journal_files_have(&j->files, from.file);
     if (j->conf.may_lack && !is_here) /* what there is goes on with whatever number it has */
         from.sequence = JOURNAL_ANY;
-    TRY(journal_scan(&j->files, from, j->conf.record_max, each, ctx, &j->sequence));
+    TRY(journal_scan(&j->files, from, j->conf.synced, j->conf.record_max, each, ctx, &j->sequence));
     if (j->sequence < j->from.sequence)
         j->sequence = j->from.sequence;
     return ERR_OK;

@@ -5,6 +5,8 @@
  *
  * A group takes what waits when the previous sync has returned: alone at low load, large at
  * high load, never waiting for a clock.  Files are filled with zeros once and then recycled.
+ * When nothing comes any more, the last group is proven (journal_format.h): not synced, so that
+ * a next group hardly waits for it; at the end it is.
  *
  * Memory:  the write is the caller's and must stay put until done() (embed it in a request);
  *          its head is borrowed until then, its body taken.
@@ -43,8 +45,10 @@ struct journal_conf {
     uint64_t queue_bytes;
     uint32_t record_max; /* longest payload */
     bool direct;
-    bool may_lack;    /* a directory was lost: the mark, or files from it on, need not be there */
-    uint64_t slow_us; /* a write and its sync that take longer are logged; 0: none are */
+    uint64_t prove_us; /* without work, before the last group is proven; 0: only at the end */
+    uint64_t synced;   /* records before this sequence were synced once, as far as is known */
+    bool may_lack;     /* a directory was lost: the mark, or files from it on, need not be there */
+    uint64_t slow_us;  /* a write and its sync that take longer are logged; 0: none are */
     struct loops *loops;                              /* the homes of writes */
     void (*group_done)(void *ctx, struct loop *home); /* after the done()s of a group; or NULL */
     void (*failed)(void *ctx, enum err why);          /* on the journal thread, once */

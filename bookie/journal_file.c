@@ -121,11 +121,11 @@ static enum err open_next(struct journal_files *f, struct journal_file *out)
     return ops->sync_dir(f->disk, f->dir);
 }
 
-static enum err write_header(struct journal_file *j)
+static enum err write_header(struct journal_file *j, uint64_t sequence)
 {
     static _Thread_local _Alignas(JOURNAL_BLOCK) uint8_t block[JOURNAL_BLOCK];
     const struct disk_ops *ops = j->file->disk->ops;
-    journal_header_write(block, j->id);
+    journal_header_write(block, j->id, sequence);
     TRY(ops->write(j->file, 0, &(struct iovec){block, JOURNAL_BLOCK}, 1));
     return ops->sync(j->file);
 }
@@ -145,7 +145,7 @@ static bool list_is_full(struct journal_files *f)
     return full;
 }
 
-enum err journal_file_next(struct journal_files *f, struct journal_file *out)
+enum err journal_file_next(struct journal_files *f, struct journal_file *out, uint64_t sequence)
 {
     const struct disk_ops *ops = f->disk->ops;
     if (list_is_full(f))
@@ -157,7 +157,7 @@ enum err journal_file_next(struct journal_files *f, struct journal_file *out)
     if (!err)
         err = ops->size(out->file, &out->filled);
     if (!err)
-        err = write_header(out);
+        err = write_header(out, sequence);
     if (err && out->file)
         ops->close(&out->file);
     out->filled = out->filled / JOURNAL_BLOCK * JOURNAL_BLOCK;

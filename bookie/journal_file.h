@@ -44,9 +44,11 @@ MUST_CHECK enum err journal_files_open(struct journal_files *f, struct disk *dis
                                        bool direct, uint64_t keep_from);
 void journal_files_close(struct journal_files *f);
 char *journal_file_path(const struct journal_files *f, uint64_t id); /* gives */
-/* A file with the next id, its header durable: a free one, or a new one. */
 bool journal_files_have(const struct journal_files *f, uint64_t id);
-MUST_CHECK enum err journal_file_next(struct journal_files *f, struct journal_file *out);
+/* A file with the next id, its header durable: a free one, or a new one.  sequence: of the first
+ * record that will be in it. */
+MUST_CHECK enum err journal_file_next(struct journal_files *f, struct journal_file *out,
+                                      uint64_t sequence);
 /* Makes it exist up to `upto` (and some way further), so that a write there needs no space. */
 MUST_CHECK enum err journal_file_fill(struct journal_file *j, uint64_t upto, uint64_t limit);
 /* Files before this id hold nothing that is needed: two wait for reuse, the rest goes. */

@@ -5,26 +5,34 @@
 #include "bookie/bytes.h"
 #include "common/crc32c.h"
 
-enum { MAGIC = 0x4c474d4a /* "LGMJ" */, VERSION = 1, OLDEST_READER = 1, HEADER = 24 };
+enum { MAGIC = 0x4c474d4a /* "LGMJ" */, VERSION = 2, OLDEST_READER = 2 };
+enum { HEADER = 28, HEADER_1 = 24 /* of version 1 */ };
 
-/* magic u32 | version u16, oldest reader u16 | file u64 | zero u32 | crc u32 of the rest */
-void journal_header_write(uint8_t block[JOURNAL_BLOCK], uint64_t file)
+/* magic u32 | version u16, oldest reader u16 | file u64 | sequence u64 | crc u32 of the rest;
+ * version 1 had four zeros and no sequence */
+void journal_header_write(uint8_t block[JOURNAL_BLOCK], uint64_t file, uint64_t sequence)
 {
     memset(block, 0, JOURNAL_BLOCK);
     put_u32(block, MAGIC);
     put_u32(block + 4, VERSION << 16 | OLDEST_READER);
     put_u64(block + 8, file);
+    put_u64(block + 16, sequence);
     put_u32(block + HEADER - 4, crc32c(block, HEADER - 4));
 }
 
-enum err journal_header_read(struct view block, uint64_t file)
+enum err journal_header_read(struct view block, uint64_t file, uint64_t *sequence)
 {
+    *sequence = 0;
     if (block.len < HEADER || get_u32(block.base) != MAGIC)
         return ERR_CHECKSUM;
-    if (get_u32(block.base + HEADER - 4) != crc32c(block.base, HEADER - 4))
+    const unsigned version = get_u32(block.base + 4) >> 16;
+    const size_t size = version == 1 ? HEADER_1 : HEADER;
+    if (get_u32(block.base + size - 4) != crc32c(block.base, size - 4))
         return ERR_CHECKSUM;
     if ((get_u32(block.base + 4) & 0xffff) > VERSION)
         return ERR_UNSUPPORTED_VERSION;
+    if (version > 1)
+        *sequence = get_u64(block.base + 16);
     return get_u64(block.base + 8) == file ? ERR_OK : ERR_CHECKSUM;
 }
 

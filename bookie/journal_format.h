@@ -10,6 +10,11 @@
  * whole, so one that is torn was never acknowledged, while a later group proves that this one
  * had been synced.
  *
+ * So does a header, of all files before it: it says which sequence the first record of its own
+ * will have.  And so does a proof, a record without payload in a block of its own behind the last
+ * group: it is written when nothing has come for a while and at the end, has the sequence that the
+ * next record will have, and the next group is written over it.
+ *
  * Layout: docs/disk-format.md, "Journal".
  */
 #ifndef BOOKIE_JOURNAL_FORMAT_H
@@ -21,6 +26,7 @@
 #include "common/err.h"
 
 enum { JOURNAL_BLOCK = 4096, JOURNAL_RECORD = 40 };
+enum { JOURNAL_PROOF = 255 /* the kind of a proof */ };
 
 struct journal_record {
     uint64_t file;
@@ -41,9 +47,11 @@ static inline uint64_t journal_record_size(uint64_t payload)
     return (JOURNAL_RECORD + payload + 7) / 8 * 8;
 }
 
-void journal_header_write(uint8_t block[JOURNAL_BLOCK], uint64_t file);
-/* ERR_CHECKSUM: no header of this file; ERR_UNSUPPORTED_VERSION: written by a newer build. */
-MUST_CHECK enum err journal_header_read(struct view block, uint64_t file);
+/* sequence: of the first record in it. */
+void journal_header_write(uint8_t block[JOURNAL_BLOCK], uint64_t file, uint64_t sequence);
+/* ERR_CHECKSUM: no header of this file; ERR_UNSUPPORTED_VERSION: written by a newer build.
+ * *sequence 0: it does not say (version 1). */
+MUST_CHECK enum err journal_header_read(struct view block, uint64_t file, uint64_t *sequence);
 
 /* A record in two steps: what its owner knows, payload (head, then body) and kind; then its place,
  * and with it the crc.  _seal() returns journal_record_size(). */

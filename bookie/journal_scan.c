@@ -53,12 +53,24 @@ static enum err record_at(struct scan *s, uint64_t at, struct journal_record *ou
     return ERR_OK;
 }
 
-static enum err report_damage(const struct journal_files *files, const struct scan *s, uint64_t at,
-                              uint64_t missing)
+/* offset: where the missing record should be. */
+static enum err report_damage(const struct journal_files *files, const struct scan *s,
+                              uint64_t offset, uint64_t at, uint64_t missing)
 {
     char *path = journal_file_path(files, s->id);
+    log_event(LOG_ERROR, "journal.corrupted", F_STR("path", path), F_U64("offset", offset),
+              F_U64("missing", missing), F_U64("later_record_at", at));
+    mem_free(path);
+    return ERR_CHECKSUM;
+}
+
+/* Nothing that was found lies behind it, but somebody knew of what is missing. */
+static enum err report_loss(const struct journal_files *files, uint64_t file, uint64_t missing,
+                            uint64_t known, const char *reason)
+{
+    char *path = journal_file_path(files, file);
     log_event(LOG_ERROR, "journal.corrupted", F_STR("path", path), F_U64("missing", missing),
-              F_U64("later_record_at", at));
+              F_U64("known_before", known), F_STR("reason", reason));
     mem_free(path);
     return ERR_CHECKSUM;
 }
@@ -129,7 +141,7 @@ static enum err look_for_later(const struct journal_files *files, struct scan *s
         if (err && err != ERR_END)
             return err;
         if (!err && r.group > missing)
-            return report_damage(files, s, at, missing);
+            return report_damage(files, s, end, at, missing);
         TRY(note_block(&tail, s, at));
     }
     report_tail(files, s, &tail);
@@ -147,7 +159,12 @@ static enum err scan_records(const struct journal_files *files, struct scan *s, 
         enum err err = record_at(s, at, &r);
         if (err && err != ERR_END)
             return err;
-        if (!err && (r.sequence == *next || *next == JOURNAL_ANY)) {
+        const bool is_next = !err && (r.sequence == *next || *next == JOURNAL_ANY);
+        if (is_next && r.kind == JOURNAL_PROOF) { /* nothing of this file is behind it */
+            *next = r.sequence;
+            return look_for_later(files, s, at + JOURNAL_BLOCK, at + JOURNAL_BLOCK, *next);
+        }
+        if (is_next) {
             TRY(each(ctx, r.kind, r.payload));
             end = at += journal_record_size(r.payload.len);
             *next = r.sequence + 1;
@@ -159,13 +176,17 @@ static enum err scan_records(const struct journal_files *files, struct scan *s, 
     }
 }
 
-static enum err check_header(struct scan *s)
+/* *first: the sequence of its first record; 0: it does not say. */
+static enum err check_header(struct scan *s, uint64_t *first)
 {
     const uint8_t *p;
+    *first = 0;
     TRY(look(s, 0, JOURNAL_BLOCK, &p));
     if (!p)
         return ERR_OK;
-    const enum err err = journal_header_read(view_of(p, JOURNAL_BLOCK), s->id);
+    const enum err err = journal_header_read(view_of(p, JOURNAL_BLOCK), s->id, first);
+    if (err)
+        *first = 0;
     /* A file that was being made has no header yet, and no records. */
     return err == ERR_UNSUPPORTED_VERSION ? err : ERR_OK;
 }
@@ -174,15 +195,18 @@ static enum err scan_file(const struct journal_files *files, struct scan *s, uin
                           journal_record_fn *each, void *ctx, uint64_t *next)
 {
     struct disk *disk = files->disk;
+    uint64_t first = 0;
     char *path = journal_file_path(files, s->id);
     enum err err = disk->ops->open(disk, path, DISK_READ, &s->file);
     if (!err)
         err = disk->ops->size(s->file, &s->size);
     if (!err)
-        err = check_header(s);
+        err = check_header(s, &first);
     if (err)
         log_event(LOG_ERROR, "journal.unreadable", F_STR("path", path), F_ERR(err));
     mem_free(path);
+    if (!err && *next != JOURNAL_ANY && first > *next)
+        err = report_loss(files, s->id, *next, first, "this file was begun after the missing");
     if (!err)
         err = scan_records(files, s, at, each, ctx, next);
     if (s->file)
@@ -199,9 +223,10 @@ static enum err check_marked_file(const struct journal_files *files, struct jour
     return ERR_CHECKSUM;
 }
 
-enum err journal_scan(const struct journal_files *files, struct journal_mark from,
+enum err journal_scan(const struct journal_files *files, struct journal_mark from, uint64_t synced,
                       uint32_t record_max, journal_record_fn *each, void *ctx, uint64_t *next)
 {
+    uint64_t last = from.file;
     *next = from.sequence;
     if (from.sequence != JOURNAL_ANY)
         TRY(check_marked_file(files, from));
@@ -211,6 +236,9 @@ enum err journal_scan(const struct journal_files *files, struct journal_mark fro
         struct scan s = {.id = files->ids[i], .record_max = record_max};
         const uint64_t at = s.id == from.file ? from.offset : JOURNAL_BLOCK;
         TRY(scan_file(files, &s, at, each, ctx, next));
+        last = s.id;
     }
+    if (from.sequence != JOURNAL_ANY && *next < synced)
+        return report_loss(files, last, *next, synced, "a device's mark is behind the missing");
     return ERR_OK;
 }

@@ -72,7 +72,8 @@ static enum err walk(struct file_window *w, uint64_t file, uint32_t max, journal
         }
         TRY(err);
         const uint64_t size = journal_record_size(r.payload.len);
-        TRY(each(ctx, at, &r));
+        if (r.kind != JOURNAL_PROOF)
+            TRY(each(ctx, at, &r));
         at += size;
     }
     return ERR_OK;
@@ -81,8 +82,10 @@ static enum err walk(struct file_window *w, uint64_t file, uint32_t max, journal
 static enum err check_header(struct file_window *w, uint64_t file)
 {
     const uint8_t *p;
+    uint64_t sequence;
     TRY(file_window_look(w, 0, JOURNAL_BLOCK, &p));
-    const enum err err = p ? journal_header_read(view_of(p, JOURNAL_BLOCK), file) : ERR_OK;
+    const enum err err =
+        p ? journal_header_read(view_of(p, JOURNAL_BLOCK), file, &sequence) : ERR_OK;
     return err == ERR_UNSUPPORTED_VERSION ? err : ERR_OK;
 }
 

@@ -118,6 +118,17 @@ static struct journal_mark least_mark(const struct storage *s, unsigned j)
     return least ? *least : JOURNAL_BEGIN;
 }
 
+/* Some device has what is before it, so it was synced. */
+static uint64_t synced_of(const struct storage *s, unsigned j)
+{
+    uint64_t most = 0;
+    for (unsigned i = 0; i < s->n_devices; i++) {
+        const uint64_t sequence = s->devices[i].marks.of[j].sequence;
+        most = sequence > most ? sequence : most;
+    }
+    return most;
+}
+
 /* Before anything can come to lie there: it needs what is replayed from now on, as the others. */
 static enum err welcome_new(struct storage *s)
 {
@@ -142,6 +153,7 @@ static enum err open_journals(struct storage *s)
     conf.queue_bytes /= c->n_journals;
     for (unsigned j = 0; j < c->n_journals; j++) {
         conf.dir = c->journal_dirs[j];
+        conf.synced = synced_of(s, j);
         TRY(journal_open(&s->journals[j], &conf, c->disk, least_mark(s, j)));
         s->n_journals++;
     }

@@ -61,7 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     block(v);
     row(v);
     record(v);
-    if (len >= JOURNAL_BLOCK && journal_header_read(view_of(bytes, JOURNAL_BLOCK), 1) == ERR_OK)
+    uint64_t sequence;
+    if (len >= JOURNAL_BLOCK &&
+        journal_header_read(view_of(bytes, JOURNAL_BLOCK), 1, &sequence) == ERR_OK)
         assert(bytes[0] != 0);
     return 0;
 }

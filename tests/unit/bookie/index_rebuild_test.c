@@ -351,7 +351,7 @@ static void write_journal(void)
 {
     static uint8_t bytes[3 * JOURNAL_BLOCK];
     uint8_t body[32];
-    journal_header_write(bytes, 3);
+    journal_header_write(bytes, 3, 1);
     put_id(body, 4);
     uint8_t *at = bytes + JOURNAL_BLOCK;
     at += record(at, 1, RECORD_FENCE, 44, view_of(body, 8));

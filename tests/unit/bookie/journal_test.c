@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bookie/journal_format.h"
+#include "common/crc32c.h"
 #include "common/mem.h"
 #include "tests/lib/fake_disk.h"
 #include "tests/lib/suite.h"
@@ -32,7 +33,7 @@ static atomic_uint acked, refused, failures;
 static bool is_acked[MAX_RECORDS];
 static uint64_t replayed[MAX_RECORDS];
 static unsigned n_replayed, n_sent;
-static uint64_t file_bytes = 1 << 20;
+static uint64_t file_bytes = 1 << 20, prove_us, synced;
 
 static void done(struct journal_write *w, enum err err)
 {
@@ -56,6 +57,8 @@ static struct journal_conf conf(void)
                                  .queue_bytes = 16 << 20,
                                  .record_max = 64 << 10,
                                  .direct = true,
+                                 .prove_us = prove_us,
+                                 .synced = synced,
                                  .loops = &loops,
                                  .failed = failed};
 }
@@ -134,7 +137,16 @@ static void flip(uint64_t file, uint64_t at)
     mem_free(p);
 }
 
+/* Nothing is proven at the end. */
 static void crash(void)
+{
+    fake_disk_fail(disk, FAKE_WRITE, 0, UINT32_MAX);
+    journal_close(&journal);
+    fake_disk_fail(disk, FAKE_WRITE, 0, 0);
+    fake_disk_crash(disk);
+}
+
+static void stop(void)
 {
     journal_close(&journal);
     fake_disk_crash(disk);
@@ -334,6 +346,182 @@ START_TEST(a_damaged_end_of_an_earlier_file_is_refused)
 }
 END_TEST
 
+/* ---- what proves that the last group had been synced ---- */
+
+static void expect_refused(uint64_t file, const char *reason)
+{
+    capture_start(&captured);
+    const enum err err = open_again();
+    const char *text = strstr(capture_end(&captured), "journal.corrupted");
+    char *p = path(file);
+    ck_assert_int_eq(err, ERR_CHECKSUM);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_ptr_nonnull(strstr(text, p));
+    ck_assert_ptr_nonnull(strstr(text, reason));
+    mem_free(p);
+}
+
+START_TEST(a_clean_end_proves_the_last_group)
+{
+    begin();
+    ck_assert_int_eq(open_again(), ERR_OK);
+    send_groups(0, 4, 100);
+    const struct journal_mark before = journal_mark(journal);
+    send_groups(4, 1, 9000);
+    stop();
+    ck_assert_int_eq(open_again(), ERR_OK);
+    ck_assert_uint_eq(n_replayed, 5);
+    crash();
+    flip(before.file, before.offset + 5000);
+    expect_refused(before.file, "offset=");
+    end();
+}
+END_TEST
+
+static void wait_for_proof(void)
+{
+    const struct journal_mark m = journal_mark(journal);
+    struct disk *d = fake_disk_of(disk);
+    uint8_t bytes[JOURNAL_RECORD] = {0};
+    struct journal_record r = {0};
+    struct disk_file *f;
+    size_t got;
+    char *p = path(m.file);
+    ck_assert_int_eq(d->ops->open(d, p, DISK_READ, &f), ERR_OK);
+    while (r.kind != JOURNAL_PROOF || r.sequence != m.sequence) {
+        sched_yield();
+        ck_assert_int_eq(d->ops->read(f, m.offset, bytes, sizeof bytes, &got), ERR_OK);
+        (void)!journal_record_read(bytes, 0, &r);
+    }
+    d->ops->close(&f);
+    mem_free(p);
+}
+
+/* A proof is no record: the next group is written over it, and gets its sequence. */
+START_TEST(a_group_takes_the_place_of_a_proof)
+{
+    begin();
+    prove_us = 1;
+    ck_assert_int_eq(open_again(), ERR_OK);
+    for (uint64_t i = 0; i < 20; i++) {
+        send_groups(i, 1, 100);
+        if (i % 3 == 0)
+            wait_for_proof();
+    }
+    ck_assert_uint_eq(journal_mark(journal).sequence, 21);
+    const struct journal_mark at = journal_mark(journal);
+    crash();
+    capture_start(&captured);
+    ck_assert_int_eq(open_again(), ERR_OK);
+    ck_assert_ptr_null(strstr(capture_end(&captured), "journal.tail_cut"));
+    ck_assert_uint_eq(n_replayed, 20);
+    crash();
+    mark = at; /* where a proof may lie */
+    ck_assert_int_eq(open_again(), ERR_OK);
+    ck_assert_uint_eq(n_replayed, 0);
+    prove_us = 0;
+    end();
+}
+END_TEST
+
+/* What was in flight over a proof is torn, and the proof is not: still nothing is lost. */
+START_TEST(a_proof_under_a_torn_group_changes_nothing)
+{
+    begin();
+    fake_disk_tear(disk, (uint64_t)_i + 1);
+    prove_us = 1;
+    ck_assert_int_eq(open_again(), ERR_OK);
+    send_groups(0, 3, 100);
+    wait_for_proof();
+    fake_disk_fail(disk, FAKE_SYNC, 0, 1);
+    for (uint64_t i = 3; i < 20; i++)
+        send(i, 2000);
+    wait_for(n_sent);
+    crash();
+    fake_disk_fail(disk, FAKE_SYNC, 0, 0);
+    atomic_store(&failures, 0);
+    prove_us = 0;
+    ck_assert_int_eq(open_again(), ERR_OK);
+    ck_assert_uint_ge(n_replayed, 3);
+    end();
+}
+END_TEST
+
+/* Although the later file has no record. */
+START_TEST(a_later_file_proves_the_last_group)
+{
+    begin();
+    ck_assert_int_eq(open_again(), ERR_OK);
+    send_groups(0, 4, 100);
+    const struct journal_mark before = journal_mark(journal);
+    send_groups(4, 1, 100);
+    crash();
+    ck_assert_int_eq(open_again(), ERR_OK);
+    crash();
+    flip(before.file, before.offset + 60);
+    expect_refused(before.file + 1, "begun after the missing");
+    end();
+}
+END_TEST
+
+START_TEST(a_file_that_is_gone_between_two_is_missed)
+{
+    begin();
+    for (uint64_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(open_again(), ERR_OK);
+        send_groups(2 * i, i < 2 ? 2 : 0, 100);
+        crash();
+    }
+    char *p = path(2);
+    struct disk *d = fake_disk_of(disk);
+    ck_assert_int_eq(d->ops->remove(d, p), ERR_OK);
+    mem_free(p);
+    expect_refused(3, "begun after the missing");
+    end();
+}
+END_TEST
+
+/* Of two devices one has it already: so it had been synced. */
+START_TEST(a_mark_proves_what_is_before_it)
+{
+    begin();
+    ck_assert_int_eq(open_again(), ERR_OK);
+    send_groups(0, 4, 100);
+    const struct journal_mark before = journal_mark(journal);
+    send_groups(4, 1, 100);
+    synced = journal_mark(journal).sequence;
+    crash();
+    flip(before.file, before.offset + 60);
+    expect_refused(before.file, "mark is behind the missing");
+    synced = before.sequence;
+    ck_assert_int_eq(open_again(), ERR_OK); /* without it this is a torn tail */
+    ck_assert_uint_eq(n_replayed, 4);
+    synced = 0;
+    end();
+}
+END_TEST
+
+/* As a build before this one wrote it: four zeros and no sequence. */
+START_TEST(headers_of_version_1_are_read)
+{
+    uint8_t block[JOURNAL_BLOCK] = {'L', 'G', 'M', 'J', 0, 1, 0, 1};
+    uint64_t sequence = 7;
+    block[15] = 3;
+    const uint32_t crc = crc32c(block, 20);
+    for (unsigned i = 0; i < 4; i++)
+        block[20 + i] = (uint8_t)(crc >> (24 - 8 * i));
+    const struct view v = view_of(block, sizeof block);
+    ck_assert_int_eq(journal_header_read(v, 3, &sequence), ERR_OK);
+    ck_assert_uint_eq(sequence, 0);
+    ck_assert_int_eq(journal_header_read(v, 4, &sequence), ERR_CHECKSUM);
+    journal_header_write(block, 3, 77);
+    ck_assert_int_eq(journal_header_read(v, 3, &sequence), ERR_OK);
+    ck_assert_uint_eq(sequence, 77);
+    block[20] ^= 1;
+    ck_assert_int_eq(journal_header_read(v, 3, &sequence), ERR_CHECKSUM);
+}
+END_TEST
+
 START_TEST(a_missing_file_is_refused)
 {
     begin();
@@ -522,6 +710,13 @@ int main(void)
                                     SUITE_CASE(a_group_with_a_hole_is_a_torn_tail),
                                     SUITE_CASE(a_damaged_middle_is_refused),
                                     SUITE_CASE(a_damaged_end_of_an_earlier_file_is_refused),
+                                    SUITE_CASE(a_clean_end_proves_the_last_group),
+                                    SUITE_CASE(a_group_takes_the_place_of_a_proof),
+                                    SUITE_LOOP(a_proof_under_a_torn_group_changes_nothing, 20),
+                                    SUITE_CASE(a_later_file_proves_the_last_group),
+                                    SUITE_CASE(a_file_that_is_gone_between_two_is_missed),
+                                    SUITE_CASE(a_mark_proves_what_is_before_it),
+                                    SUITE_CASE(headers_of_version_1_are_read),
                                     SUITE_CASE(a_missing_file_is_refused),
                                     SUITE_LOOP(survives_torn_sectors, 40),
                                     SUITE_CASE(survives_any_failure),

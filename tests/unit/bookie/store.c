@@ -96,7 +96,10 @@ void store_stop(struct store *s)
 
 void store_crash(struct store *s)
 {
+    fake_disk_fail(s->disk, FAKE_WRITE, 0, UINT32_MAX);
     store_stop(s);
+    fake_disk_fail(s->disk, FAKE_WRITE, 0, 0);
+    atomic_store(&s->failures, 0);
     fake_disk_crash(s->disk);
 }
 

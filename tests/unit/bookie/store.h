@@ -42,7 +42,7 @@ struct store *store_new(unsigned n_devices, unsigned n_journals); /* gives; noth
 void store_drop(struct store **s);
 enum err store_start(struct store *s);
 void store_stop(struct store *s);  /* in order, without a last checkpoint unless it serves */
-void store_crash(struct store *s); /* what was not synced is gone */
+void store_crash(struct store *s); /* nothing is written at the end, nor kept that was not synced */
 
 /* As a handler does it. */
 enum err store_add(struct store *s, int64_t ledger, int64_t entry);
