@@ -30,11 +30,14 @@ static enum err count_record(void *ctx, uint8_t kind, struct view payload)
     return ERR_OK;
 }
 
-/* The least of all directories: where replay begins.  A new one has none and needs nothing. */
-static enum err find_mark(const struct offline *o, unsigned journal, struct journal_mark *out)
+/* The least of all directories: where replay begins.  A new one has none and needs nothing.
+ * *synced: what is before the furthest was synced once. */
+static enum err find_mark(const struct offline *o, unsigned journal, struct journal_mark *out,
+                          uint64_t *synced)
 {
     bool found = false;
     *out = JOURNAL_BEGIN;
+    *synced = 0;
     for (unsigned i = 0; i < o->dirs.ledgers.n; i++) {
         struct marks m;
         char *path = mem_format("%s/mark", o->dirs.ledger_dirs[i]);
@@ -44,20 +47,23 @@ static enum err find_mark(const struct offline *o, unsigned journal, struct jour
         TRY(err);
         if (m.is_there && (!found || mark_is_before(&m.of[journal], out)))
             *out = m.of[journal];
+        if (m.is_there && m.of[journal].sequence > *synced)
+            *synced = m.of[journal].sequence;
         found |= m.is_there;
     }
     return ERR_OK;
 }
 
 static enum err scan(const struct offline *o, unsigned journal, struct journal_mark from,
-                     struct counted *c)
+                     uint64_t synced, struct counted *c)
 {
     struct journal_files *files = mem_new(struct journal_files);
     uint64_t next;
     enum err err =
         journal_files_open(files, disk_real(), o->dirs.journal_dirs[journal], false, from.file);
     if (!err) {
-        err = journal_scan(files, from, (uint32_t)o->conf.frame_max, count_record, c, &next);
+        err =
+            journal_scan(files, from, synced, (uint32_t)o->conf.frame_max, count_record, c, &next);
         journal_files_close(files);
     }
     mem_free(files);
@@ -69,10 +75,11 @@ int offline_verify_journal(struct offline *o)
     int code = EXIT_DONE;
     for (unsigned i = 0; i < o->dirs.journals.n; i++) {
         struct journal_mark from;
+        uint64_t synced;
         struct counted c = {0};
-        enum err err = find_mark(o, i, &from);
+        enum err err = find_mark(o, i, &from, &synced);
         if (!err)
-            err = scan(o, i, from, &c);
+            err = scan(o, i, from, synced, &c);
         offline_tell(o->json, "journal", SAY_STR("dir", o->dirs.journal_dirs[i]),
                      SAY_U64("fromFile", from.file), SAY_U64("fromSequence", from.sequence),
                      SAY_U64("records", c.records), SAY_U64("bytes", c.bytes),
