@@ -51,8 +51,10 @@ class Bench:
         self.topic = sorted(map(str, (build / "tests/sim/topic").glob("*.o")))
         self.topic += sorted(map(str, (build / "broker/managed_ledger").glob("*.o")))
         self.check = flags("check")
-        self.unit_libs = flags("check", "libevent", "libevent_pthreads", "openssl", "rocksdb",
-                               "libnghttp2", "libprotobuf-c", "libisal")
+        self.unit_libs = flags("check", "libevent", "libevent_pthreads", "libevent_openssl",
+                               "libprotobuf-c", "rocksdb", "libzstd", "liblz4", "libisal",
+                               "json-c", "openssl", "zlib", "libcurl", "libnghttp2")
+        self.unit_libs += ["-lroaring", "-lsnappy", "-lpcre2-8", "-lm"]
         self.topic_libs = flags("libprotobuf-c", "libzstd", "liblz4", "zlib", "libisal")
         self.topic_libs += ["-lroaring", "-lsnappy", "-lm"]
         self.bookie_libs = flags("libevent", "libevent_pthreads", "libevent_openssl", "openssl",
@@ -128,7 +130,7 @@ class Bench:
             if mutant[1].startswith("tests/sim/"):
                 by_sim = self.by_sim(sick, folder)
                 return bool(by_sim), f"sim: {by_sim}" if by_sim else "SURVIVES"
-            sim = self.link(str(folder / "sim"), [sick, *self.sim])
+            sim = self.link(str(folder / "sim"), [sick, *self.sim], self.unit_libs)
             unit = self.link(str(folder / "unit"),
                              [sick, str(self.build / f"tests/unit/ledger/{core}_test.o"),
                               str(self.build / "libtests.a")], self.unit_libs)

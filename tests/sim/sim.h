@@ -162,8 +162,10 @@ struct knobs {
     unsigned refuse, misread; /* per mille of adds, of reads */
     unsigned meta_away, meta_unsure;
     unsigned crashes, cuts, partitions, freezes; /* so many, at random times */
-    bool wipes;                                  /* a disk is lost */
-    bool unmarked;                               /* the auditor begins at HEAL */
+    bool wipes;                                  /* a disk is lost, then: */
+    unsigned wiped;
+    unsigned unheard;  /* this bookie, from 1, while the writer sleeps; 0: none */
+    bool unmarked;     /* the auditor begins at HEAL */
     unsigned lockless; /* per mille of the times that a lock has gone with its session */
     unsigned alone;    /* per mille of the times that a spare is looked for: there is none */
     bool delay_changes;
@@ -190,6 +192,7 @@ struct actor;
     PLAIN(doubts, k->meta_unsure = 0)                 \
     PLAIN(past, k->past = 0)                          \
     PLAIN(death, k->writer_dies = 0)                  \
+    PLAIN(deafness, k->unheard = 0)                   \
     PLAIN(sleep, k->writer_stops = 0)                 \
     PLAIN(distance, memset(k->far, 0, sizeof k->far)) \
     PLAIN(loneliness, k->alone = 0)                   \

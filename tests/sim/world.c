@@ -134,6 +134,15 @@ static struct event take_first(struct sim *s)
 
 /* ---- a life ---- */
 
+/* The ledger is closed meanwhile, and some bookie may not be heard by those who close it. */
+static void oversleep(struct sim *s, struct knobs *k)
+{
+    k->writer_stops = 1 + roll(s, 300);
+    k->writer_goes_on = k->writer_stops + 500 + roll(s, HEAL / 2);
+    k->wiped = k->writer_stops + roll(s, (k->writer_goes_on - k->writer_stops) / 2);
+    k->unheard = chance(s, 700) ? 1 + roll(s, BOOKIES) : 0;
+}
+
 /* Some lives are calm, so that the faults of others do not hide behind failures. */
 static struct knobs knobs_of(struct sim *s)
 {
@@ -163,13 +172,17 @@ static struct knobs knobs_of(struct sim *s)
             k.far[roll(s, ACTORS)][roll(s, BOOKIES)] = roll(s, chance(s, 700) ? 120 : 600);
     k.pause = 1 + roll(s, chance(s, 500) ? 25 : 150);
     k.writer_dies = chance(s, 500) ? 1 + roll(s, HEAL / 2) : 0;
-    k.writer_stops = chance(s, 300) ? 1 + roll(s, HEAL / 4) : 0;
-    k.writer_goes_on = k.writer_stops + roll(s, HEAL / 2);
     for (unsigned a = RECOVERERS; a < MENDERS; a++)
         k.recover_at[a] = 1 + roll(s, chance(s, 800) ? HEAL / 10 : HEAL);
     if (chance(s, 500)) /* both at once */
         k.recover_at[2] = k.recover_at[1] + roll(s, 40);
+    k.writer_stops = chance(s, 300) ? 1 + roll(s, HEAL / 4) : 0;
+    k.writer_goes_on = k.writer_stops + roll(s, HEAL / 2);
     k.wipes = k.quorum.ack > 1 && chance(s, 500);
+    k.wiped = roll(s, HEAL / 2);
+    if (k.wipes &&
+        chance(s, 500)) /* an old writer wakes up beside a bookie that has forgotten it */
+        oversleep(s, &k);
     k.lockless = chance(s, 500) ? roll(s, 300) : 0;
     k.unmarked = chance(s, 200);
     return k;
@@ -258,7 +271,9 @@ static void begin(struct sim *s, uint64_t seed, bool loud)
     plan(s, s->knobs.cuts, cut_event);
     plan(s, s->knobs.partitions, partition_event);
     if (s->knobs.wipes)
-        later(s, roll(s, HEAL / 2), wipe_event)->a = roll(s, BOOKIES);
+        later(s, s->knobs.wiped, wipe_event)->a = roll(s, BOOKIES);
+    for (unsigned a = RECOVERERS; s->knobs.unheard && a <= HEALER; a++)
+        s->cut_until[a][s->knobs.unheard - 1] = s->knobs.writer_goes_on;
     for (unsigned a = RECOVERERS; a < MENDERS; a++)
         later(s, s->knobs.recover_at[a], recover_event)->a = a;
     if (s->knobs.writer_dies)

@@ -441,7 +441,7 @@ void recoverer_meta(const struct meta_exchange *m, enum err err)
 
 static void forget(void)
 {
-    for (unsigned i = 0; i < EXCHANGES; i++)
+    for (unsigned i = 0; i < world.top; i++)
         world.exchange[i].heard &= world.exchange[i].actor != RECOVERER;
     for (unsigned i = 0; i < META_EXCHANGES; i++)
         world.meta[i].heard &= world.meta[i].actor != RECOVERER;

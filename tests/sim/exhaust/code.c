@@ -110,7 +110,7 @@ static void exchanges(struct writing *w)
     uint64_t words[EXCHANGES];
     unsigned n = 0;
 
-    for (unsigned i = 0; i < EXCHANGES; i++)
+    for (unsigned i = 0; i < world.top; i++)
         if (world.exchange[i].used)
             words[n++] = exchange_bits(w, &world.exchange[i]);
     set(w, words, n);
@@ -211,15 +211,75 @@ static uint64_t code_named(const uint8_t slot[ENSEMBLE])
     return w.hash ? w.hash : 1;
 }
 
+/* ---- which ways to number them ---- */
+
+static uint64_t mix(uint64_t v)
+{
+    struct writing w = {0, NULL};
+
+    word(&w, v);
+    return w.hash;
+}
+
+static uint64_t traffic(unsigned i)
+{
+    static const uint8_t same[ENSEMBLE];
+    const struct writing nameless = {0, same};
+    uint64_t sum = 0;
+
+    for (const struct exchange *x = world.exchange; x < world.exchange + world.top; x++) {
+        if (!x->used)
+            continue;
+        struct exchange plain = *x;
+        plain.bookie = 0;
+        if (x->bookie == i)
+            sum += mix(exchange_bits(&nameless, &plain));
+    }
+    return sum;
+}
+
+/* What there is of a bookie, whatever it is called: with different ones no other order can be the
+ * same state. */
+static uint64_t looks(unsigned i)
+{
+    const struct bookie *k = &world.bookie[i];
+    uint64_t bits = (uint64_t)k->down | (uint64_t)k->fenced << 1 | (uint64_t)k->lines << 2;
+
+    for (unsigned e = 0; e < ENTRIES; e++)
+        bits |= image_bits(k->disk[e]) << (8 + 8 * e);
+    if (world.crashes)
+        bits |= (uint64_t)(world.mortal == i) << 7;
+    if (world.recovery == RECOVERING)
+        bits |= (uint64_t)(world.recoverer.fenced >> i & 1) << 48 |
+                (uint64_t)(world.recoverer.answered >> i & 1) << 49;
+    return mix(bits) + traffic(i);
+}
+
+static bool is_in_order(const uint8_t name[ENSEMBLE], const uint64_t look[ENSEMBLE])
+{
+    uint64_t by_name[ENSEMBLE];
+
+    for (unsigned i = 0; i < ENSEMBLE; i++)
+        by_name[name[i]] = look[i];
+    for (unsigned i = 1; i < ENSEMBLE; i++)
+        if (by_name[i - 1] > by_name[i])
+            return false;
+    return true;
+}
+
 uint64_t model_code(void)
 {
     static const uint8_t names[6][ENSEMBLE] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                                {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     /* With write sets that are not everybody, an entry tells slots apart. */
     unsigned n = setting.quorum.write == ENSEMBLE ? 6 : 1;
-    uint64_t least = UINT64_MAX;
+    uint64_t least = UINT64_MAX, look[ENSEMBLE] = {0};
 
+    for (unsigned i = 0; n > 1 && i < ENSEMBLE; i++)
+        look[i] = looks(i);
     for (unsigned i = 0; i < n; i++) {
+        if (!is_in_order(names[i], look))
+            continue;
         uint64_t code = code_named(names[i]);
         if (code < least)
             least = code;

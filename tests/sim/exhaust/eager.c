@@ -13,7 +13,7 @@ static bool may_fail(const struct exchange *x)
 {
     if (may_crash(x->bookie) || world.bookie[x->bookie].down)
         return true;
-    for (const struct exchange *y = world.exchange; y < world.exchange + EXCHANGES; y++)
+    for (const struct exchange *y = world.exchange; y < world.exchange + world.top; y++)
         if (y->used && y->bookie == x->bookie && y->actor == x->actor && y->doomed)
             return true;
     return false;
@@ -21,7 +21,7 @@ static bool may_fail(const struct exchange *x)
 
 static bool is_being_copied(unsigned bookie, const struct exchange *but)
 {
-    for (const struct exchange *y = world.exchange; y < world.exchange + EXCHANGES; y++)
+    for (const struct exchange *y = world.exchange; y < world.exchange + world.top; y++)
         if (y != but && y->used && y->bookie == bookie && y->add && !y->plain && !y->answered)
             return true;
     return false;
@@ -80,7 +80,7 @@ static bool only_counts(const struct exchange *x)
 
 bool eager_step(void)
 {
-    for (struct exchange *x = world.exchange; x < world.exchange + EXCHANGES; x++) {
+    for (struct exchange *x = world.exchange; x < world.exchange + world.top; x++) {
         if (!x->used || !(x->answered ? only_counts(x) : arrives_any_time(x)))
             continue;
         exchange_move(x);

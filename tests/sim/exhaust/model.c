@@ -33,6 +33,7 @@ void ask(const struct exchange *x)
             continue;
         world.exchange[i] = *x;
         world.exchange[i].doomed = is_doomed(x->heard);
+        world.top = i < world.top ? world.top : i + 1;
         return;
     }
     fault("more messages than there is room for");
@@ -109,7 +110,7 @@ static void make_durable(unsigned b, unsigned n)
     }
     memmove(k->line, k->line + n, (k->lines - n) * sizeof *k->line);
     k->lines = (uint8_t)(k->lines - n);
-    for (unsigned i = 0; i < EXCHANGES; i++) {
+    for (unsigned i = 0; i < world.top; i++) {
         struct exchange *x = &world.exchange[i];
         if (x->used && x->bookie == b)
             x->line = (uint8_t)(x->line > n ? x->line - n : 0);
@@ -208,7 +209,7 @@ static void crash(unsigned b)
         k->down ? "gone" : "back");
     make_durable(b, survives);
     k->lines = 0;
-    for (unsigned i = 0; i < EXCHANGES; i++) {
+    for (unsigned i = 0; i < world.top; i++) {
         struct exchange *x = &world.exchange[i];
         if (!x->used || x->bookie != b)
             continue;
@@ -297,7 +298,7 @@ static void merge_fences(const struct exchange *x)
 
 static void drop_idle(void)
 {
-    for (struct exchange *x = world.exchange; x < world.exchange + EXCHANGES; x++) {
+    for (struct exchange *x = world.exchange; x < world.exchange + world.top; x++) {
         if (!x->used)
             continue;
         x->heard = x->heard && actor_waits(x);
@@ -307,6 +308,8 @@ static void drop_idle(void)
         else if (!x->heard && !x->add)
             merge_fences(x);
     }
+    while (world.top > 0 && !world.exchange[world.top - 1].used)
+        world.top--;
     for (struct meta_exchange *m = world.meta; m < world.meta + META_EXCHANGES; m++) {
         if (!m->used)
             continue;
@@ -353,7 +356,7 @@ static unsigned message_steps(struct step *out)
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < EXCHANGES; i++) {
+    for (unsigned i = 0; i < world.top; i++) {
         const struct exchange *x = &world.exchange[i];
         if (x->used && !(x->doomed && x->answered))
             out[n++] = (struct step){STEP_MOVE, i};

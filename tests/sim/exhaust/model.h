@@ -101,6 +101,7 @@ struct model {
     struct record record;
     struct fragment tail; /* when it was marked for recovery */
     struct exchange exchange[EXCHANGES];
+    unsigned top; /* none is used from there on */
     struct meta_exchange meta[META_EXCHANGES];
     unsigned crashes, losses; /* that may still happen */
     unsigned mortal;          /* the bookie that may crash; NOBODY, THE_RECOVERER */
