@@ -438,12 +438,19 @@ static enum err start(struct broker *b)
 enum err broker_start(struct broker **out, const struct broker_conf *conf, struct metadata *meta,
                       struct loops *loops)
 {
+    return broker_start_guarded(out, conf, authorizer_allow_all(), meta, loops);
+}
+
+enum err broker_start_guarded(struct broker **out, const struct broker_conf *conf,
+                              const struct authorizer *authorizer, struct metadata *meta,
+                              struct loops *loops)
+{
     struct broker *b = mem_new(struct broker);
 
     b->conf = conf;
     b->meta = meta;
     b->loops = loops;
-    b->authorizer = authorizer_allow_all();
+    b->authorizer = authorizer;
     b->ownership = ownership_of(b);
     memory_guard_init(&b->memory, &(struct memory_guard_conf){.limit_mb = conf->memory_mb,
                                                               .level = &b->metrics.memory_level,

@@ -18,6 +18,7 @@
 #include "common/err.h"
 #include "common/loop.h"
 
+struct authorizer;
 struct broker;
 struct memory_guard;
 struct metadata;
@@ -40,6 +41,11 @@ extern const struct config_table broker_config_table;
  * meta and loops outlive it. */
 MUST_CHECK enum err broker_start(struct broker **out, const struct broker_conf *conf,
                                  struct metadata *meta, struct loops *loops);
+/* Who may do what is for `authorizer` to say (auth/authorize.h), which outlives it too; else
+ * everybody may do everything. */
+MUST_CHECK enum err broker_start_guarded(struct broker **out, const struct broker_conf *conf,
+                                         const struct authorizer *authorizer, struct metadata *meta,
+                                         struct loops *loops);
 /* Takes no new work, closes every topic (cursors are written, ledgers sealed), tells clients to
  * look elsewhere, closes connections. */
 void broker_stop(struct broker **b);

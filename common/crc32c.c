@@ -62,15 +62,22 @@ struct power {
     uint32_t value;
 };
 
-static uint32_t power_recalled(size_t len, uint32_t (*make)(size_t len))
+enum { KNOWN = 256 }; /* lengths that follow each other share no place */
+
+static uint32_t power_recalled(struct power known[KNOWN], size_t len, uint32_t (*make)(size_t len))
 {
-    enum { KNOWN = 256 }; /* lengths that follow each other share no place */
-    static _Thread_local struct power known[KNOWN];
     struct power *p = &known[len % KNOWN];
 
     if (p->len != len || p->value == 0) /* no power is 0 */
         *p = (struct power){.len = len, .value = make(len)};
     return p->value;
+}
+
+uint32_t crc32c_combine_portable(uint32_t a, uint32_t b, size_t b_len)
+{
+    static _Thread_local struct power known[KNOWN];
+
+    return multiply(power_recalled(known, b_len, power_of_bytes), a) ^ b;
 }
 
 #ifdef __x86_64__
@@ -100,20 +107,21 @@ static uint32_t lowered_power(size_t len)
 
 uint32_t crc32c_combine(uint32_t a, uint32_t b, size_t b_len)
 {
+    static _Thread_local struct power known[KNOWN];
     static _Thread_local int fast = -1;
 
     if (fast < 0)
         fast = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2");
-    if (fast)
-        return multiply_fast(power_recalled(b_len, lowered_power), a) ^ b;
-    return multiply(power_recalled(b_len, power_of_bytes), a) ^ b;
+    if (!fast)
+        return crc32c_combine_portable(a, b, b_len);
+    return multiply_fast(power_recalled(known, b_len, lowered_power), a) ^ b;
 }
 
 #else
 
 uint32_t crc32c_combine(uint32_t a, uint32_t b, size_t b_len)
 {
-    return multiply(power_recalled(b_len, power_of_bytes), a) ^ b;
+    return crc32c_combine_portable(a, b, b_len);
 }
 
 #endif

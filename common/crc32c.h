@@ -15,5 +15,7 @@ uint32_t crc32c_more(uint32_t crc, const void *bytes, size_t len); /* crc of wha
 
 /* crc of A followed by B, from crc(A), crc(B) and the length of B. */
 uint32_t crc32c_combine(uint32_t a, uint32_t b, size_t b_len);
+/* The same without the instructions for it: what other processors do. */
+uint32_t crc32c_combine_portable(uint32_t a, uint32_t b, size_t b_len);
 
 #endif

@@ -211,6 +211,8 @@ START_TEST(combined_is_as_computed_at_once)
         const uint32_t whole = crc32c(bytes, len);
         ck_assert_uint_eq(crc32c_combine(a, b, len - cut), whole);
         ck_assert_uint_eq(crc32c_combine(a, b, len - cut), whole);
+        ck_assert_uint_eq(crc32c_combine_portable(a, b, len - cut), whole);
+        ck_assert_uint_eq(crc32c_combine_portable(a, b, len - cut), whole);
         ck_assert_uint_eq(crc32c_more(a, bytes + cut, len - cut), whole);
     }
     mem_free(bytes);

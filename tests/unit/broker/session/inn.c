@@ -70,7 +70,11 @@ void inn_stop_bookie(struct inn *i)
 
 void inn_start_broker(struct inn *i)
 {
-    ck_assert_int_eq(broker_start(&i->broker, &i->conf, i->meta, &i->loops), ERR_OK);
+    enum err err = i->authorizer ? broker_start_guarded(&i->broker, &i->conf, i->authorizer,
+                                                        i->meta, &i->loops)
+                                 : broker_start(&i->broker, &i->conf, i->meta, &i->loops);
+
+    ck_assert_int_eq(err, ERR_OK);
 }
 
 void inn_stop_broker(struct inn *i)

@@ -13,6 +13,7 @@ struct inn {
     struct bookie_conf bookie_conf;
     struct bookie *bookie;
     struct broker_conf conf;
+    const struct authorizer *authorizer; /* NULL: everybody may do everything */
     struct broker *broker;
 };
 
