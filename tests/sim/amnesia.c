@@ -31,21 +31,15 @@ bool record_names(const struct sim *s, const struct record *r, unsigned b)
     return false;
 }
 
-static bool knows(const struct sim_bookie *k, unsigned ledger)
-{
-    for (unsigned e = 0; e < ENTRIES; e++)
-        if (k->memory[ledger][e].here)
-            return true;
-    return k->fenced[ledger];
-}
-
-/* Whoever it was moved away from is not named any more; who wrote it before need not know that. */
+/* Whoever a ledger was moved away from is not named any more, and who wrote it before need not know
+ * that.  So of one that is older than its loss it asks the metadata, whatever it has of it since.
+ */
 bool bookie_may_have_fenced(const struct sim *s, unsigned b, unsigned ledger)
 {
     const struct sim_bookie *k = &s->bookie[b];
     const struct record *r = &s->records[ledger];
 
-    if (ledger >= k->newest || knows(k, ledger))
+    if (ledger >= k->newest)
         return false;
     struct record tail = {.n = 1};
     tail.fragment[0] = r->fragment[r->n - 1];
@@ -94,6 +88,9 @@ static void scan_event(struct sim *s, struct event *e)
         return;
     }
     say(s, "b%u starts without its disk; in limbo: ledgers %x", b, k->unhealed);
+    for (unsigned l = 0; l < LEDGERS; l++)
+        if (!(k->unhealed >> l & 1)) /* nobody says that it lacks anything of it */
+            memset(k->lost[l], 0, sizeof k->lost[l]);
     s->tally->limbo++;
     serve(s, b);
 }
