@@ -41,7 +41,7 @@ static const char help[] =
     "      --format HOW       text (a line a message), json (an object a line), raw (the bytes "
     "alone)\n"
     "      --idle SECONDS     end with exit code 1 when nothing came for so long\n"
-    "      --name NAME        name of the consumer\n"
+    "      --name NAME        name of the consumer\n" FAN_HELP
     "      --url URL          service url (LGM_URL, else pulsar://127.0.0.1:6650)\n" CLI_TLS_HELP
     "\n"
     "Example: lgm consume my-topic -s my-sub -p Earliest --format json\n";
@@ -173,6 +173,7 @@ static const struct option options[] = {{"subscription", required_argument, NULL
                                         {"format", required_argument, NULL, 'F'},
                                         {"idle", required_argument, NULL, 'i'},
                                         {"name", required_argument, NULL, 'N'},
+                                        {"partitions-every", required_argument, NULL, 'P'},
                                         {"url", required_argument, NULL, 'u'},
                                         CLI_TLS_OPTIONS,
                                         {"help", no_argument, NULL, 'h'},
@@ -216,6 +217,8 @@ static bool take(struct consume *c, int option, const char *text)
     case 'N':
         c->conf.name = text;
         return true;
+    case 'P':
+        return fan_take_every(&c->fan, text);
     case 'u':
         c->url = text;
         return true;
@@ -236,6 +239,23 @@ static void open_all(void *ctx)
     }
 }
 
+/* What was published to them before they were seen is not left out. */
+static void open_new(void *ctx, unsigned from)
+{
+    struct consume *c = ctx;
+
+    if (!c->consumers[0])
+        return; /* all are being closed */
+    c->consumers = mem_resize(c->consumers, c->fan.n * sizeof(struct consumer *));
+    c->conf.earliest = true;
+    for (unsigned i = from; i < c->fan.n; i++) {
+        c->conf.topic = c->fan.topics[i];
+        c->consumers[i] = consumer_open(c->cli.client, &c->conf);
+        c->n_open++;
+    }
+    cli_tell(&c->cli, "the topic has %u partitions now", c->fan.n);
+}
+
 static int run(struct consume *c)
 {
     int code = cli_open(&c->cli, "consume", c->url, &c->tls, stop, c);
@@ -246,6 +266,7 @@ static int run(struct consume *c)
     c->conf.damaged = damaged;
     c->conf.failed = failed;
     c->conf.ctx = c;
+    c->fan.grew = open_new;
     fan_open(&c->fan, &c->cli, c->topic, open_all, c);
     arm_idle(c);
     code = cli_run(&c->cli);
@@ -279,6 +300,8 @@ static int parse_and_run(struct consume *c, int argc, char **argv)
 int command_consume(int argc, char **argv)
 {
     struct consume *c = mem_new(struct consume);
+
+    c->fan.every_us = FAN_EVERY_S * UINT64_C(1000000);
     int code = parse_and_run(c, argc, argv);
     mem_free(c);
     return code;

@@ -2,16 +2,57 @@
 
 #include "cli/command.h"
 #include "common/mem.h"
+#include "common/parse.h"
+
+static void look_later(struct fan *f)
+{
+    if (f->every_us > 0 && f->partitions > 0)
+        loop_after(f->cli->loop, &f->look, f->every_us);
+}
+
+static void name_partitions(struct fan *f, unsigned partitions)
+{
+    f->topics = mem_resize(f->topics, partitions * sizeof(char *));
+    for (; f->n < partitions; f->n++)
+        f->topics[f->n] = mem_format("%s-partition-%u", f->asked, f->n);
+    f->partitions = partitions;
+}
 
 static void know(struct fan *f, unsigned partitions)
 {
-    f->n = partitions ? partitions : 1;
-    f->topics = mem_alloc(f->n * sizeof(char *));
-    if (partitions == 0)
-        f->topics[0] = mem_string(f->asked);
-    for (unsigned i = 0; i < partitions; i++)
-        f->topics[i] = mem_format("%s-partition-%u", f->asked, i);
+    if (partitions > 0) {
+        name_partitions(f, partitions);
+    } else {
+        f->topics = mem_alloc(sizeof(char *));
+        f->topics[f->n++] = mem_string(f->asked);
+    }
+    look_later(f);
     f->known(f->ctx);
+}
+
+/* ---- whether it has grown ---- */
+
+/* They never become fewer; who does not know at the moment is asked again. */
+static void looked(void *ctx, enum err err, const char *text, unsigned partitions)
+{
+    struct fan *f = ctx;
+    const unsigned before = f->n;
+
+    (void)text;
+    if (f->dropped)
+        return;
+    look_later(f);
+    if (err || partitions <= before)
+        return;
+    name_partitions(f, partitions);
+    f->grew(f->ctx, before);
+}
+
+static void look(struct timer *t)
+{
+    struct fan *f = container_of(t, struct fan, look);
+
+    client_partitions(f->cli->client, f->asked, looked, f);
 }
 
 static void answered(void *ctx, enum err err, const char *text, unsigned partitions)
@@ -28,6 +69,16 @@ static void answered(void *ctx, enum err err, const char *text, unsigned partiti
     know(f, partitions);
 }
 
+bool fan_take_every(struct fan *f, const char *text)
+{
+    double seconds;
+
+    if (parse_double(text, &seconds) || seconds <= 0)
+        return false;
+    f->every_us = (uint64_t)(seconds * 1e6);
+    return true;
+}
+
 void fan_open(struct fan *f, struct cli *cli, const char *topic, void (*known)(void *ctx),
               void *ctx)
 {
@@ -35,11 +86,14 @@ void fan_open(struct fan *f, struct cli *cli, const char *topic, void (*known)(v
     f->asked = topic;
     f->known = known;
     f->ctx = ctx;
+    f->look.run = look;
     client_partitions(cli->client, topic, answered, f);
 }
 
 void fan_drop(struct fan *f)
 {
+    if (f->cli)
+        loop_cancel(f->cli->loop, &f->look);
     for (unsigned i = 0; i < f->n; i++)
         mem_free(f->topics[i]);
     mem_free(f->topics);

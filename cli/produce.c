@@ -67,7 +67,7 @@ static const char help[] =
     "  -r, --rate N           at most N messages a second\n"
     "  -c, --compression HOW  none, lz4, zlib, zstd or snappy (none)\n"
     "      --no-batching      every message by itself\n"
-    "      --name NAME        name of the producer\n"
+    "      --name NAME        name of the producer\n" FAN_HELP
     "      --timeout SECONDS  give up on a message after so long (it waits)\n"
     "      --url URL          service url (LGM_URL, else pulsar://127.0.0.1:6650)\n" CLI_TLS_HELP
     "\n"
@@ -201,7 +201,8 @@ static void ready(struct producer *producer, void *ctx)
     (void)producer;
     if (++p->n_ready < p->fan.n)
         return;
-    p->began_us = loop_now(p->cli.loop);
+    if (p->began_us == 0)
+        p->began_us = loop_now(p->cli.loop);
     if (p->lines_path && !p->lines) {
         p->lines = lines_open(p->cli.loop, p->lines_path, more, p);
         if (!p->lines) {
@@ -230,6 +231,18 @@ static void open_all(void *ctx)
     for (unsigned i = 0; i < p->fan.n; i++) {
         p->conf.topic = p->fan.topics[i];
         p->producers[i] = producer_open(p->cli.client, &p->conf);
+    }
+}
+
+static void open_new(void *ctx, unsigned from)
+{
+    struct produce *p = ctx;
+
+    p->producers = mem_resize(p->producers, p->fan.n * sizeof(struct producer *));
+    for (unsigned i = from; i < p->fan.n; i++) {
+        p->conf.topic = p->fan.topics[i];
+        p->producers[i] = p->producers[0] ? producer_open(p->cli.client, &p->conf) : NULL;
+        p->n_open += p->producers[i] != NULL;
     }
 }
 
@@ -263,6 +276,7 @@ static const struct option options[] = {{"message", required_argument, NULL, 'm'
                                         {"compression", required_argument, NULL, 'c'},
                                         {"no-batching", no_argument, NULL, 'B'},
                                         {"name", required_argument, NULL, 'N'},
+                                        {"partitions-every", required_argument, NULL, 'P'},
                                         {"timeout", required_argument, NULL, 'T'},
                                         {"url", required_argument, NULL, 'u'},
                                         CLI_TLS_OPTIONS,
@@ -343,6 +357,8 @@ static bool take(struct produce *p, int option, char *text)
     case 'N':
         p->conf.name = text;
         return true;
+    case 'P':
+        return fan_take_every(&p->fan, text);
     case 'T':
         return set_timeout(p, text);
     case 'u':
@@ -371,6 +387,7 @@ static int run(struct produce *p)
     p->conf.failed = failed;
     p->conf.chunking = true;
     p->conf.ctx = p;
+    p->fan.grew = open_new;
     fan_open(&p->fan, &p->cli, p->topic, open_all, p);
     cli_progress(&p->cli, tell);
     code = cli_run(&p->cli);
@@ -412,6 +429,8 @@ static int parse_and_run(struct produce *p, int argc, char **argv)
 int command_produce(int argc, char **argv)
 {
     struct produce *p = mem_new(struct produce);
+
+    p->fan.every_us = FAN_EVERY_S * UINT64_C(1000000);
     int code = parse_and_run(p, argc, argv);
     for (unsigned i = 0; i < p->n_texts; i++)
         mem_free(p->texts[i].bytes);

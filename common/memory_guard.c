@@ -9,7 +9,13 @@
 #include "common/process.h"
 #include "common/slab_pool.h"
 
-enum { LOOK_US = 100 * 1000, NEAR_US = 20 * 1000, NEAR = 60, GIVE_BACK_EVERY = 50, SHORT_EVERY = 10 };
+enum {
+    LOOK_US = 100 * 1000,
+    NEAR_US = 20 * 1000,
+    NEAR = 60,
+    GIVE_BACK_EVERY = 50,
+    SHORT_EVERY = 10
+};
 enum { MIB = 1024 * 1024 };
 
 /* ---- the levels ---- */

@@ -87,6 +87,40 @@ def one_topic_of_many(folder):
     server.stop()
 
 
+def a_topic_grows(folder):
+    """Both sides go on with the partitions that a topic gets meanwhile, from their beginning."""
+    server = lgm.Standalone(BUILD, folder).start()
+
+    def partitions(method, n):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{server.web_port}/admin/v2/persistent/public/default/wide/partitions",
+            data=str(n).encode(), method=method, headers={"Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=30)
+    partitions("PUT", 2)
+    reader = server.spawn("consume", "wide", "-s", "s", "-p", "Earliest", "--format", "json", "-n", "300",
+                          "--partitions-every", "0.2")
+    writer = server.spawn("produce", "wide", "--lines", "-", "--partitions-every", "0.2", "--no-batching",
+                          stdin=subprocess.PIPE)
+    writer.stdin.write("".join(f"{i}\n" for i in range(100)))
+    writer.stdin.flush()
+    got = [json.loads(reader.stdout.readline()) for _ in range(100)]
+    partitions("POST", 4)
+    metrics = f"http://127.0.0.1:{server.web_port}/metrics"
+
+    def four_are_open():
+        with urllib.request.urlopen(metrics, timeout=10) as r:
+            return "pulsar_broker_producers_count" in (text := r.read().decode()) and all(
+                f" {n}" in next(line for line in text.splitlines() if line.startswith(name))
+                for name, n in (("pulsar_broker_producers_count", 4), ("pulsar_broker_consumers_count", 4)))
+    lgm.wait_until(four_are_open, 30, "a producer and a consumer of each partition")
+    out, error = writer.communicate("".join(f"{i}\n" for i in range(100, 300)), timeout=60 * lgm.SLOW)
+    assert writer.returncode == 0, error
+    got += [json.loads(line) for line in reader.communicate(timeout=60 * lgm.SLOW)[0].splitlines()]
+    assert sorted(int(m["payload"]) for m in got) == list(range(300))
+    assert len({m["topic"] for m in got}) == 4
+    server.stop()
+
+
 def http_answers(folder):
     server = lgm.Standalone(BUILD, folder).start()
     server.run("produce", "t", "-m", "hello")
@@ -139,6 +173,6 @@ def usage(folder):
 cases = lgm.Cases()
 for case in (publish_and_consume, goes_on_after_a_stop, goes_on_after_kill,
              json_with_keys_and_properties, every_compression_and_large_files, one_topic_of_many,
-             http_answers, verify_judges, usage):
+             a_topic_grows, http_answers, verify_judges, usage):
     cases.run(case.__name__, case)
 cases.end()
