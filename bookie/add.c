@@ -111,6 +111,7 @@ static void unpark(struct station *st, struct request *r)
 {
     list_remove(&r->waiting);
     st->parked_bytes -= parked_cost(r);
+    metric_add(&st->handlers->conf.metrics->parked_adds, -1);
 }
 
 static void wait_for_oldest(struct station *st)
@@ -142,6 +143,7 @@ static void park(struct request *r)
         return;
     }
     metric_add(&st->handlers->conf.metrics->throttled_adds, 1);
+    metric_add(&st->handlers->conf.metrics->parked_adds, 1);
     st->parked_bytes += parked_cost(r);
     list_push_back(&st->parked, &r->waiting);
     st->parked_timer.run = waited_too_long;
@@ -195,6 +197,7 @@ void add_parked(struct station *st)
             return;
         }
         st->parked_bytes -= cost;
+        metric_add(&st->handlers->conf.metrics->parked_adds, -1);
         tell_if_slow(st, r);
         if (err)
             refuse(r, err);

@@ -4,6 +4,7 @@
 
 #include "bookie/storage.h"
 #include "common/process.h"
+#include "proto/bookie_v3.h"
 
 static const struct metric_def own[] = {
 #define X(member, name, kind, help) \
@@ -31,6 +32,27 @@ static const struct metric_def checkpoints[] = {
     {"bookie_flush_size", METRIC_COUNTER, "bytes moved to entry logs",
      offsetof(struct checkpoint_stats, bytes)},
 };
+
+/* What else clients ask. */
+static const struct {
+    uint8_t op;
+    const char *name, *help;
+} other_ops[OTHER_OPS] = {
+    {BOOKIE_READ_LAC, "bookkeeper_server_READ_LAC_REQUEST", "ms of a read of an explicit LAC"},
+    {BOOKIE_WRITE_LAC, "bookkeeper_server_WRITE_LAC_REQUEST", "ms of a write of one"},
+    {BOOKIE_INFO, "bookkeeper_server_GET_BOOKIE_INFO_REQUEST", "ms of a question for space"},
+    {BOOKIE_FORCE, "bookkeeper_server_FORCE_LEDGER_REQUEST", "ms of a wait for a sync"},
+    {BOOKIE_LIST, "bookkeeper_server_GET_LIST_OF_ENTRIES_OF_LEDGER_REQUEST",
+     "ms of a list of a ledger's entries"},
+};
+
+struct op_times *bookie_metrics_of(struct bookie_metrics *m, uint8_t op)
+{
+    for (unsigned i = 0; i < OTHER_OPS; i++)
+        if (other_ops[i].op == op)
+            return &m->others[i];
+    return NULL;
+}
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -149,6 +171,17 @@ static void render_caches(struct text *t, const struct storage *s)
     text_add(t, "bookie_read_cache_size %" PRId64 "\n", read);
 }
 
+static void render_limits(struct text *t, const struct storage *s)
+{
+    metric_head(t, "bookie_journal_JOURNAL_MEMORY_MAX", "gauge",
+                "bytes that may wait for the journals");
+    text_add(t, "bookie_journal_JOURNAL_MEMORY_MAX %" PRIu64 "\n", s->conf.journal.queue_bytes);
+    metric_head(t, "bookie_journal_DIRS", "gauge", "journal directories");
+    text_add(t, "bookie_journal_DIRS %u\n", s->n_journals);
+    metric_head(t, "bookie_ledger_num_dirs", "gauge", "ledger directories");
+    text_add(t, "bookie_ledger_num_dirs %u\n", s->n_devices);
+}
+
 void bookie_metrics_render(const struct bookie_metrics *m, const struct storage *s, struct text *t)
 {
     metric_render(t, own, COUNT(own), m, NULL);
@@ -156,6 +189,10 @@ void bookie_metrics_render(const struct bookie_metrics *m, const struct storage 
                    &m->add_failed_us);
     summary_render(t, "bookkeeper_server_READ_ENTRY_REQUEST", "ms of a read", &m->read_us,
                    &m->read_failed_us);
+    for (unsigned i = 0; i < OTHER_OPS; i++)
+        summary_render(t, other_ops[i].name, other_ops[i].help, &m->others[i].good,
+                       &m->others[i].failed);
+    render_limits(t, s);
     render_journals(t, s);
     render_devices(t, s);
     render_caches(t, s);

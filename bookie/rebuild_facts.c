@@ -141,13 +141,21 @@ static enum err read_journals(struct rebuild *r)
     return ERR_OK;
 }
 
+/* One that was deleted here is not made anew for what is left of it in the journal. */
+static bool is_buried(struct rebuild *r, int64_t ledger)
+{
+    struct ledger_tomb tomb;
+    return ledger_tomb_get(r->index[r->first_lost], ledger, &tomb) == ERR_OK &&
+           tomb.kind == TOMB_DELETED;
+}
+
 static enum err put_fact(struct rebuild *r, const struct journal_fact *f)
 {
     struct ledger_row row;
     unsigned dir;
     bool is_nowhere;
     const enum err err = find(r, f->ledger, &dir, &row, &is_nowhere);
-    if (err && !is_nowhere)
+    if (err && (!is_nowhere || is_buried(r, f->ledger)))
         return err == ERR_NO_LEDGER ? ERR_OK : err;
     memcpy(row.key, f->key, MASTER_KEY_SIZE);
     row.explicit_len = f->explicit_len;

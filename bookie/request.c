@@ -104,11 +104,14 @@ static void count(const struct request *r)
     struct bookie_metrics *m = r->from->handlers->conf.metrics;
     const bool is_add = r->head.op == BOOKIE_ADD;
     const uint64_t us = loop_clock() - r->began;
+    const bool is_negative = r->status == BOOKIE_NO_ENTRY || r->status == BOOKIE_NO_LEDGER;
     if (r->head.op > BOOKIE_READ && r->head.op != BOOKIE_BATCH_READ) {
+        struct op_times *o = bookie_metrics_of(m, r->head.op);
         metric_add(&m->failed_requests, r->status != BOOKIE_OK);
+        if (o)
+            histogram_note(r->status && !is_negative ? &o->failed : &o->good, us);
         return;
     }
-    const bool is_negative = r->status == BOOKIE_NO_ENTRY || r->status == BOOKIE_NO_LEDGER;
     if (r->head.flags & BOOKIE_DO_FENCING && !is_add)
         metric_add(&m->fence_requests, 1);
     if (r->status && !is_negative) {

@@ -148,6 +148,39 @@ def heals_itself(folder):
         c.__exit__(None, None, None)
 
 
+def one_lost_index_of_two(folder):
+    """Several ledger directories and journals: the ledgers of the other one are left alone."""
+    c = cluster.Cluster(BUILD, folder, bookies=1, brokers=1,
+                        bookie_conf={"flushInterval": 100, "zkTimeout": 2000},
+                        broker_conf={"managedLedgerMaxEntriesPerLedger": 50,
+                                     "managedLedgerMinLedgerRolloverTimeMinutes": 0})
+    bookie, = c.bookies
+    dirs = [os.path.join(bookie.folder, "data", name) for name in ("l1", "l2", "j1", "j2")]
+    bookie.conf.update(ledgerDirectories=",".join(dirs[:2]), journalDirectories=",".join(dirs[2:]))
+    c.start()
+    try:
+        log = os.path.join(folder, "verify.log")
+        c.run("verify", "produce", TOPIC + "t", "--count", "1500", "--rate", "2000", "--no-batching", "--log", log)
+        before = all_entries(c, bookie)
+        for lost in ((0,), (1,), (0, 1)):
+            bookie.kill()
+            for i in lost:
+                shutil.rmtree(os.path.join(dirs[i], "current", "index"))
+            if len(lost) == 1:
+                tool(bookie, "rebuild-index")
+            bookie.start()
+            same_entries(before, all_entries(c, bookie))
+            bookie.stop()
+            rows = [row["id"] for row in told(bookie, "list-ledgers")]
+            assert len(rows) == len(set(rows)), f"a ledger in two directories: {rows}"
+            tool(bookie, "verify-logs")
+            tool(bookie, "verify-journal")
+            bookie.start()
+        consume(c, log)
+    finally:
+        c.__exit__(None, None, None)
+
+
 def rebuilt_by_hand(folder):
     c, log = written(folder, lgmRebuildLostIndex="false")
     try:
@@ -361,6 +394,10 @@ def http_tells(folder):
         lgm.wait_until(lambda: "Id 0(" not in str(get(bookie, "/api/v1/bookie/last_log_mark")), 30, "a mark")
         (mark, at), = get(bookie, "/api/v1/bookie/last_log_mark").items()
         assert mark.startswith("LastLogMark: Journal Id ") and at.startswith("Pos - "), (mark, at)
+        metrics = get(bookie, "/metrics")
+        for name_ in ("bookkeeper_server_FORCE_LEDGER_REQUEST", "bookie_ledger_num_dirs 1",
+                      "bookkeeper_server_ADD_ENTRY_BLOCKED 0", "bookie_journal_JOURNAL_MEMORY_MAX "):
+            assert name_ in metrics, name_
         files = get(bookie, "/api/v1/bookie/list_disk_file")
         assert ".jnl" in files["journal files"] and ".log" in files["entrylog files"], files
         assert list(get(bookie, "/api/v1/bookie/list_disk_file?file_type=index")) == ["index files"]
@@ -425,7 +462,7 @@ def help_tells_all(folder):
     assert not os.path.exists(bookie.conf["ledgerDirectories"])
 
 
-CASES = [heals_itself, rebuilt_by_hand, tells_what_is_there, verifies, a_damaged_journal_is_found,
+CASES = [heals_itself, one_lost_index_of_two, rebuilt_by_hand, tells_what_is_there, verifies, a_damaged_journal_is_found,
          what_is_damaged_comes_back, cookies, simpletest, http_tells, the_log_says_more_when_asked, help_tells_all]
 
 if __name__ == "__main__":
