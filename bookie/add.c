@@ -46,6 +46,18 @@ static enum err may_go_to(const struct request *r, struct device *d)
     }
 }
 
+/* ERR_NOT_READY: the metadata is to be asked first. */
+static enum err trust(const struct request *r)
+{
+    struct ledger *l = NULL;
+    const enum err err = ledgers_find(&request_shard(r)->ledgers, r->head.ledger, &l);
+    if (err && err != ERR_NO_LEDGER)
+        return err;
+    if (l && l->row.fenced)
+        return ERR_FENCED;
+    return vouch_is_needed(r, l) ? ERR_NOT_READY : ERR_OK;
+}
+
 /* Into the cache first: what the journal has synced when a checkpoint takes its mark must be in
  * what that checkpoint freezes. */
 static enum err admit(struct request *r)
@@ -57,12 +69,15 @@ static enum err admit(struct request *r)
         return ERR_MALFORMED;
     if (!may_write(r))
         return ERR_READ_ONLY;
+    if (vouch_is_needed(r, NULL))
+        TRY(trust(r));
     enum err err = ledgers_claim(&request_shard(r)->ledgers, r->head.ledger, r->head.key, &l);
     if (err == ERR_BUSY) /* all that are known are changed: their rows must go to the index */
         storage_kick(s);
     TRY(err);
     if (l->row.fenced && !is_recovery)
         return ERR_FENCED;
+    l->is_vouched |= r->is_vouched;
     TRY(may_go_to(r, l->device));
     TRY(storage_put(s, l, r->head.entry, r->lac, slice_share(r->body)));
     if (!list_empty(&l->watching))
@@ -170,6 +185,8 @@ void add_begin(struct request *r)
     const enum err err = admit(r);
     if (err == ERR_BUSY && r->body.len > 0)
         park(r); /* the cache is full; a journal that is full has let the body go */
+    else if (err == ERR_NOT_READY)
+        vouch_wait(r);
     else if (err)
         refuse(r, err);
 }
@@ -199,7 +216,9 @@ void add_parked(struct station *st)
         st->parked_bytes -= cost;
         metric_add(&st->handlers->conf.metrics->parked_adds, -1);
         tell_if_slow(st, r);
-        if (err)
+        if (err == ERR_NOT_READY)
+            vouch_wait(r);
+        else if (err)
             refuse(r, err);
     }
     st->parked_told = false;

@@ -350,6 +350,9 @@ static void open_handlers(struct bookie *b)
         .space = space,
         .space_ctx = b,
         .tls = certificates_tls(b->certificates),
+        .newest = b->integrity_state.newest,
+        .meta = b->meta,
+        .bookie_id = b->id,
     };
     b->handlers = handlers_open(&conf);
     b->has_space = b->has_reserve = true;

@@ -23,6 +23,7 @@ struct handlers *handlers_open(const struct handlers_conf *conf)
         list_init(&st->sessions);
         list_init(&st->answered);
         list_init(&st->parked);
+        list_init(&st->strangers);
         list_init(&st->polls);
         list_init(&st->listings);
         list_init(&st->idle);
@@ -95,6 +96,7 @@ static void stop_station(void *ctx)
     struct station *st = ctx;
     st->is_closed = true;
     add_drop_parked(st);
+    vouch_stop(st);
     polls_stop(st);
     station_flush(st);
     while (!list_empty(&st->sessions))

@@ -20,6 +20,7 @@
 
 struct handlers;
 struct memory_guard;
+struct metadata;
 struct tls;
 
 struct handlers_conf {
@@ -38,6 +39,9 @@ struct handlers_conf {
     enum err (*space)(void *ctx, uint64_t *free_bytes, uint64_t *total); /* any loop */
     void *space_ctx;
     struct tls *tls; /* for clients that ask for it; NULL: none */
+    int64_t newest;  /* integrity_file.h; for ledgers up to it the next two */
+    struct metadata *meta;
+    const char *bookie_id;
 };
 
 struct handlers *handlers_open(const struct handlers_conf *conf); /* gives */

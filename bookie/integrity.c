@@ -28,12 +28,15 @@ enum integrity_verdict integrity_judge(const Bookkeeper__LedgerMetadataFormat *l
                                        const char *bookie_id)
 {
     const bool is_open = ledger->state == BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__OPEN;
+    const bool is_sealing = ledger->state == BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__IN_RECOVERY;
     enum integrity_verdict verdict = NOT_HERE;
     for (size_t i = 0; i < ledger->n_segment; i++) {
         const bool is_last = i + 1 == ledger->n_segment;
         if (names(ledger->segment[i], bookie_id) && verdict != FENCED_IN_LIMBO)
             verdict = is_last || !is_open ? FENCED_IN_LIMBO : IN_LIMBO;
     }
+    if (verdict == NOT_HERE && is_sealing)
+        verdict = IN_LIMBO;
     return verdict;
 }
 

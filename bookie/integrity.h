@@ -14,6 +14,12 @@
  *   OPEN, only in earlier ones            limbo; nobody has fenced it yet, so no fence is lost
  *   IN_RECOVERY or CLOSED, in any         limbo, fenced: an old writer may still be about, and may
  *                                         have been refused by nobody but us
+ *   IN_RECOVERY, in none                  limbo: its recoverer may have given us copies, and may
+ *                                         name us when he closes it
+ *
+ * Whoever was moved away from is not named any more, and may have fenced all the same: plain adds
+ * of a ledger that is as old as the loss are taken when the metadata has it open and names us
+ * (vouch.c).
  *
  * Threads: scan before storage_serve(), not a loop's thread; open and close from no loop's;
  *          the rest on the last loop.

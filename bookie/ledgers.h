@@ -25,6 +25,7 @@ enum fence_state { LEDGER_OPEN, LEDGER_FENCING, LEDGER_FENCED };
 struct ledger {
     struct device *device;        /* where it lives */
     struct ledger_row row;        /* .fenced: adds are refused, durable or not */
+    bool is_vouched;              /* it was open when the metadata was asked: vouch.c */
     enum fence_state fence;       /* how durable that is */
     uint64_t changed_in;          /* generation of the last change of the row */
     struct list_node waiting;     /* for the fence */

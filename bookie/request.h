@@ -25,6 +25,8 @@ struct station {
     struct list_node sessions;
     struct list_node answered; /* sessions whose answers wait to be sent */
     struct round_end round_end;
+    struct list_node strangers; /* ledgers whose adds wait for the metadata: vouch.c */
+    uint64_t vouch_bytes;
     struct list_node parked; /* adds */
     uint64_t parked_bytes;
     struct timer parked_timer;
@@ -89,6 +91,7 @@ struct request {
     int32_t status;
     struct slice answer; /* READ: the entry */
     struct ledger *ledger;
+    bool is_vouched;     /* ADD: the metadata was asked */
     struct v3_part *v3;  /* NULL: version 2 */
     struct batch *batch; /* BATCH_READ */
     uint8_t fence_record[FENCE_RECORD];
@@ -125,6 +128,12 @@ void request_answer(struct request *r);               /* on the session's loop: 
 void request_finish(struct request *r, enum err err); /* on the ledger's loop, as the next */
 void request_finish_with(struct request *r, struct slice entry); /* takes entry */
 void station_end(struct station *st);
+
+/* vouch.c: adds of a ledger that this bookie may have fenced before it lost something.  The
+ * metadata is asked once; l: NULL when it is not known here. */
+bool vouch_is_needed(const struct request *r, const struct ledger *l);
+void vouch_wait(struct request *r); /* add_begin() goes on with it */
+void vouch_stop(struct station *st);
 
 /* add.c, fence.c, lookup.c: on the ledger's loop */
 void add_begin(struct request *r);

@@ -172,20 +172,48 @@ START_TEST(a_new_one_under_an_old_name_denies_nothing)
 }
 END_TEST
 
-/* Adds of a ledger that was open and had another last fragment: nobody has fenced it yet. */
-START_TEST(what_nobody_can_have_fenced_takes_adds)
+static void put_again(int64_t id, int state, const char *first, const char *last)
 {
+    char key[META_KEY_MAX];
+    ck_assert_int_eq(path_ledger(id, key), ERR_OK);
+    ck_assert_int_eq(
+        meta_put_wait(place->meta, key, ledger_record_write(ledger(state, first, last)), META_ANY),
+        ERR_OK);
+}
+
+/* Ledgers that are older than the loss: their writers are trusted when the metadata says that
+ * nobody recovers them, and that they write here. */
+START_TEST(who_may_write_after_a_loss)
+{
+    struct bookie_response r;
     begin();
     rest();
     place_forget(place, "ledgers/current");
     place_forget(place, "journal/current");
     may_lose();
     serve();
-    ck_assert_int_eq(peer_add(peer, 0, EARLIER, 10, 100), BOOKIE_OK);
+    ck_assert_int_eq(peer_add(peer, 0, EARLIER, 10, 100), BOOKIE_FENCED); /* not named for it */
+    put_again(EARLIER, IS_OPEN, "b2", "b1");
+    for (int64_t e = 10; e < 20; e++) /* they wait for the one answer, and keep their order */
+        peer_send_add(peer, 0, false, EARLIER, e, 100);
+    for (int64_t e = 10; e < 20; e++) {
+        ck_assert(peer_receive(peer, &r));
+        ck_assert_int_eq(r.status, BOOKIE_OK);
+        ck_assert_int_eq(r.entry, e);
+    }
     ck_assert_int_eq(peer_read(peer, 0, EARLIER, 10), BOOKIE_OK);
-    ck_assert_int_eq(peer_read(peer, 0, EARLIER, 11), BOOKIE_EIO);
+    ck_assert_int_eq(peer_read(peer, 0, EARLIER, 25), BOOKIE_EIO);
     ck_assert_int_eq(peer_read(peer, BOOKIE_DO_FENCING, EARLIER, -1), BOOKIE_EIO);
-    ck_assert_int_eq(peer_add(peer, 0, EARLIER, 11, 100), BOOKIE_FENCED);
+    ck_assert_int_eq(peer_add(peer, 0, EARLIER, 20, 100), BOOKIE_FENCED);
+    /* It was fenced here, and then moved away from: nothing names it any more. */
+    ck_assert_int_eq(peer_add(peer, 0, OTHERS, 0, 100), BOOKIE_FENCED);
+    ck_assert_int_eq(peer_add(peer, BOOKIE_RECOVERY_ADD, OTHERS, 0, 100), BOOKIE_OK);
+    ck_assert_int_eq(peer_add(peer, 0, OTHERS, 1, 100), BOOKIE_FENCED);
+    ck_assert_int_eq(peer_add(peer, 0, 1, 0, 100), BOOKIE_FENCED); /* deleted, or never there */
+    ck_assert_int_eq(peer_add(peer, 0, NEW, 0, 100), BOOKIE_OK);
+    rest();
+    serve(); /* it is not forgotten with the next life */
+    ck_assert_int_eq(peer_add(peer, 0, OTHERS, 1, 100), BOOKIE_FENCED);
     end();
 }
 END_TEST
@@ -327,7 +355,7 @@ START_TEST(which_ledgers)
         {IS_OPEN, "b1", NULL, FENCED_IN_LIMBO},   {IS_OPEN, "b2", NULL, NOT_HERE},
         {IS_OPEN, "b1", "b2", IN_LIMBO},          {IS_OPEN, "b2", "b1", FENCED_IN_LIMBO},
         {IS_OPEN, "b1", "b1", FENCED_IN_LIMBO},   {IS_SEALING, "b1", "b2", FENCED_IN_LIMBO},
-        {IS_SEALING, "b2", "b3", NOT_HERE},       {IS_CLOSED, "b1", "b2", FENCED_IN_LIMBO},
+        {IS_SEALING, "b2", "b3", IN_LIMBO},       {IS_CLOSED, "b1", "b2", FENCED_IN_LIMBO},
         {IS_CLOSED, "b2", "b1", FENCED_IN_LIMBO}, {IS_CLOSED, "b11", "b2", NOT_HERE},
     };
     for (unsigned i = 0; i < sizeof of / sizeof *of; i++)
@@ -341,7 +369,7 @@ int main(void)
     return suite_run("limbo", (suite_case[]){SUITE_CASE(which_ledgers),
                                              SUITE_CASE(a_wiped_one_denies_nothing),
                                              SUITE_CASE(a_new_one_under_an_old_name_denies_nothing),
-                                             SUITE_CASE(what_nobody_can_have_fenced_takes_adds),
+                                             SUITE_CASE(who_may_write_after_a_loss),
                                              SUITE_LOOP(half_a_loss, 3),
                                              SUITE_CASE(an_earlier_incarnation_is_a_loss),
                                              SUITE_CASE(limbo_is_durable_before_it_serves),
