@@ -334,6 +334,59 @@ MUTANTS = [
     ("a new device needs nothing of what is replayed", "bookie/storage.c",
      "        TRY(device_store_marks(d, &marks));\n        d->marks = marks;\n        d->is_new = false;\n",
      "        (void)marks;\n"),
+    # ---- the bookie: garbage collection
+    ("a ledger goes after one absence (D.7 16)", "bookie/gc_guard.c",
+     "(struct gc_absent){.ledger = here->at[i], .how = GC_ONCE};",
+     "(struct gc_absent){.ledger = here->at[i], .how = GC_TWICE, .is_listed_so = true};"),
+    ("a store that has gone back is believed", "bookie/gc_guard.c",
+     "    if (s->revision < m->revision)\n        return GC_OLDER_STORE;\n", ""),
+    ("another store is believed", "bookie/gc_guard.c",
+     "    if (strncmp(m->instance, s->instance, GC_INSTANCE_MAX) != 0)\n        return GC_OTHER_STORE;\n", ""),
+    ("a store without the beacon is believed", "bookie/gc_guard.c",
+     "return is_mine(m, s->beacon) ? GC_GOES : GC_BEACON_LOST;", "return GC_GOES;"),
+    ("there is no brake", "bookie/gc_guard.c",
+     "return !g->lets_pass && g->vanished > g->least &&", "return g->lets_pass && g->vanished > g->least &&"),
+    ("a ledger goes without being read by itself (D.7 16)", "bookie/gc_round.c",
+     "    TRY(is_absent(g, ledger, &absent));", "    absent = true;"),
+    ("a halt is forgotten with a restart", "bookie/gc_round.c",
+     "    gc_round_tell(g);\n    if (store_memory(g))", "    gc_round_tell(g);\n    if (!g)"),
+    ("what comes back stays in the trash", "bookie/gc_round.c",
+     "        entry_index_unnote(gc_device_of(g, ledger)->index, INDEX_TOMB, (uint64_t)ledger);\n    log",
+     "        ERR_OK;\n    log"),
+    ("a deleted ledger is forgotten (D.7 9)", "bookie/gc_purge.c",
+     "    tomb.kind = TOMB_DELETED;\n    if (!err && kind == TOMB_GOING)\n"
+     "        err = ledger_tomb_put(ix, ledger, &tomb);",
+     "    if (!err && kind == TOMB_GOING)\n"
+     "        err = entry_index_unnote(ix, INDEX_TOMB, (uint64_t)ledger);"),
+    ("a ledger goes while something of it is in memory", "bookie/gc_purge.c",
+     "return r.is_clean ? ERR_OK : ERR_BUSY;", "return ERR_OK;"),
+    ("a ledger that is repaired here goes (D.7 17)", "bookie/gc_moved.c",
+     "*out = !marked && elsewhere;", "*out = elsewhere;"),
+    ("a ledger that is still written goes (D.7 17)", "bookie/gc_moved.c",
+     "record->state == BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__CLOSED &&", ""),
+    ("a late writer makes a deleted ledger anew (D.7 9)", "bookie/ledgers.c",
+     "    if (tomb.kind == TOMB_GOING || tomb.kind == TOMB_DELETED)\n        return ERR_FENCED;\n", ""),
+    # ---- the bookie: compaction
+    ("the old log goes before the index names the new one (D.7 15)", "bookie/compaction.c",
+     "    TRY(log_writer_sync(j->to));\n    enum err err = move_all(j);",
+     "    TRY(entry_log_remove(j->conf->log, j->log));\n    TRY(log_writer_sync(j->to));\n"
+     "    enum err err = move_all(j);"),
+    ("what is moved is named before it is synced", "bookie/compaction.c",
+     "    TRY(log_writer_sync(j->to));\n    enum err err", "    enum err err"),
+    ("a newer place is overwritten", "bookie/entry_index.c",
+     "is->log == from->log && is->offset == from->offset;", "from;"),
+    ("a record that is damaged goes with its log (D.7 5)", "bookie/compaction.c",
+     "    j->result->unreadable_bytes += ENTRY_LOG_RECORD + (uint64_t)p->length;\n"
+     "    if (j->result->unreadable++ > 0) /* one line a log */\n        return ERR_OK;\n", ""),
+    ("a damaged record stops compaction", "bookie/compaction.c",
+     "    if (is_damage(err))\n        return leave(j, entry, p, err);\n", ""),
+    ("a reader of a log that went is told of damage", "bookie/reads.c",
+     "        if (err != ERR_NOT_FOUND)\n            return err;\n", "        if (err)\n            return err;\n"),
+    ("what an unfinished compaction left is kept for ever", "bookie/reclaim.c",
+     "    if (c->is_quarantined || c->usage.n == 0)\n        return;\n",
+     "    log_usage_add(&c->usage, o->live.n ? o->live.at[0] : 0, c->size);\n"),
+    ("the reserve is not given up", "bookie/reclaim.c",
+     "    if (err == ERR_NO_SPACE && give_reserve(o->r))", "    if (err == ERR_NO_SPACE && o->removed)"),
 ]
 
 # Which unit tests of bookie/ are to kill a bug in this file; otherwise the file's own.
@@ -341,6 +394,8 @@ BOOKIE_TESTS = {
     "checkpoint": ["devices", "storage"],
     "storage": ["devices"],
     "device": ["devices"],
+    "gc_round": ["gc"], "gc_purge": ["gc"], "gc_moved": ["gc"], "ledgers": ["gc"],
+    "compaction": ["reclaim"], "entry_index": ["reclaim"], "reads": ["reclaim"],
 }
 
 # These fall in the smallest settings, whatever the order: what exhaust is asked for each.

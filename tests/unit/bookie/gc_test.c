@@ -350,8 +350,12 @@ START_TEST(too_many_at_once_halt_over_a_restart)
     for (int64_t l = 0; l < 4; l++)
         unname_ledger(l);
     ck_assert_int_eq(run().halt, GC_TOO_MANY);
-    restart();
+    for (int64_t l = 0; l < 4; l++)
+        name_ledger(l, "b1", true);
+    restart(); /* it halts although nothing is absent now */
     ck_assert_int_eq(run().halt, GC_TOO_MANY);
+    for (int64_t l = 0; l < 4; l++)
+        unname_ledger(l);
     run();
     ck_assert_uint_eq(count_here(), STORE_LEDGERS);
     gc_resume(gc);
