@@ -20,9 +20,9 @@
 
 struct auditor_bookie {
     bool known, here, leaving;
-    bool audited;  /* as it is now */
-    bool auditing; /* the audit under way is for it */
-    bool found;    /* a ledger that names it, by that audit */
+    bool audited;    /* as it is now */
+    bool auditing;   /* the audit under way is for it */
+    bool found;      /* a ledger that names it, by that audit */
     unsigned rounds; /* audits that did not settle it */
     uint64_t lost_at;
     uint64_t look_at; /* for ledgers of one that is leaving, or once more */

@@ -1,8 +1,12 @@
 #include "bookie/entry_index.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/mem.h"
 #include "common/rng.h"
@@ -155,6 +159,56 @@ START_TEST(a_discarded_batch_leaves_no_trace)
 }
 END_TEST
 
+static struct entry_place second(int64_t e)
+{
+    return (struct entry_place){.log = 2, .offset = (uint64_t)(64 + e * 100), .length = 99};
+}
+
+/* Another process, on a disk that takes no more bytes: 0 if the commit said that it failed. RocksDB
+ * may end the process itself, and that is as good. */
+static void commit_without_room(void)
+{
+    struct rlimit l = {0};
+    if (entry_index_open(&ix, dir))
+        _exit(2);
+    for (int64_t e = 300; e < 600; e++) {
+        const struct entry_place at = second(e);
+        if (entry_index_put(ix, 0, e, &at))
+            _exit(3);
+    }
+    signal(SIGXFSZ, SIG_IGN);
+    if (getrlimit(RLIMIT_FSIZE, &l))
+        _exit(4);
+    l.rlim_cur = 1;
+    if (setrlimit(RLIMIT_FSIZE, &l))
+        _exit(5);
+    _exit(entry_index_commit(ix) == ERR_OK);
+}
+
+/* What the disk did not take is not there afterwards, and nobody was told that it is. */
+START_TEST(a_commit_that_fails_says_so)
+{
+    int status = 0;
+    begin();
+    for (int64_t e = 0; e < 300; e++)
+        put(0, e, (struct entry_place){.log = 1, .offset = (uint64_t)(64 + e * 100), .length = 99});
+    ck_assert_int_eq(entry_index_commit(ix), ERR_OK);
+    entry_index_close(&ix);
+    const pid_t child = fork();
+    if (child == 0)
+        commit_without_room();
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) ? WTERMSIG(status) == SIGABRT : WEXITSTATUS(status) == 0);
+    reopen();
+    compare();
+    for (int64_t e = 300; e < 600; e++)
+        put(0, e, second(e));
+    ck_assert_int_eq(entry_index_commit(ix), ERR_OK);
+    compare();
+    end();
+}
+END_TEST
+
 START_TEST(keeps_rows)
 {
     struct ledger_row row = {.id = 7, .key = {1, 2, 3}, .fenced = true, .last = 9, .lac = 8};
@@ -255,6 +309,7 @@ int main(void)
                                     SUITE_CASE(the_same_flush_twice_changes_nothing),
                                     SUITE_CASE(flushes_meet_inside_a_block),
                                     SUITE_CASE(a_discarded_batch_leaves_no_trace),
+                                    SUITE_CASE(a_commit_that_fails_says_so),
                                     SUITE_CASE(keeps_rows),
                                     SUITE_CASE(a_block_of_equal_entries_is_small),
                                     SUITE_CASE(the_largest_block_fits),
