@@ -60,7 +60,7 @@ static enum err trust(const struct request *r)
 
 /* Into the cache first: what the journal has synced when a checkpoint takes its mark must be in
  * what that checkpoint freezes. */
-static enum err admit(struct request *r)
+static enum err admit(struct request *r, bool is_new)
 {
     struct storage *s = r->at->handlers->conf.storage;
     const bool is_recovery = r->head.flags & BOOKIE_RECOVERY_ADD;
@@ -79,6 +79,9 @@ static enum err admit(struct request *r)
         return ERR_FENCED;
     l->is_vouched |= r->is_vouched;
     TRY(may_go_to(r, l->device));
+    r->device = l->device;
+    if (is_new && r->at->parked_on[l->device->number] > 0) /* not past those who wait already */
+        return ERR_BUSY;
     TRY(storage_put(s, l, r->head.entry, r->lac, slice_share(r->body)));
     if (!list_empty(&l->watching))
         polls_wake(l);
@@ -122,9 +125,16 @@ static struct request *oldest(struct station *st)
     return list_entry(st->parked.next, struct request, waiting);
 }
 
+static void count_parked(struct request *r, int by)
+{
+    if (r->device)
+        r->at->parked_on[r->device->number] += (unsigned)by;
+}
+
 static void unpark(struct station *st, struct request *r)
 {
     list_remove(&r->waiting);
+    count_parked(r, -1);
     st->parked_bytes -= parked_cost(r);
     metric_add(&st->handlers->conf.metrics->parked_adds, -1);
 }
@@ -161,6 +171,7 @@ static void park(struct request *r)
     metric_add(&st->handlers->conf.metrics->parked_adds, 1);
     st->parked_bytes += parked_cost(r);
     list_push_back(&st->parked, &r->waiting);
+    count_parked(r, 1);
     st->parked_timer.run = waited_too_long;
     if (!timer_armed(&st->parked_timer))
         wait_for_oldest(st);
@@ -178,11 +189,8 @@ void add_begin(struct request *r)
         refuse(r, ERR_BUSY);
         return;
     }
-    if (!list_empty(&r->at->parked)) { /* not past those who wait already */
-        park(r);
-        return;
-    }
-    const enum err err = admit(r);
+    r->device = NULL;
+    const enum err err = admit(r, true);
     if (err == ERR_BUSY && r->body.len > 0)
         park(r); /* the cache is full; a journal that is full has let the body go */
     else if (err == ERR_NOT_READY)
@@ -191,37 +199,60 @@ void add_begin(struct request *r)
         refuse(r, err);
 }
 
-static void tell_if_slow(struct station *st, const struct request *r)
+struct waited {
+    int64_t ledger, entry;
+    uint64_t began;
+};
+
+static void tell_if_slow(struct station *st, const struct waited *w)
 {
-    const uint64_t slow_us = st->handlers->conf.slow_us, waited = loop_clock() - r->began;
+    const uint64_t slow_us = st->handlers->conf.slow_us, waited = loop_clock() - w->began;
     if (slow_us == 0 || waited < slow_us || st->parked_told)
         return;
     st->parked_told = true;
-    log_event(LOG_WARN, "adds.throttled", F_I64("ledger", r->head.ledger),
-              F_I64("entry", r->head.entry), F_U64("waited_ms", waited / 1000),
-              F_U64("parked_bytes", st->parked_bytes),
+    log_event(LOG_WARN, "adds.throttled", F_I64("ledger", w->ledger), F_I64("entry", w->entry),
+              F_U64("waited_ms", waited / 1000), F_U64("parked_bytes", st->parked_bytes),
               F_STR("reason", "the write cache is full: the checkpoint is slower than the adds"));
 }
 
+/* False: what it waits for has no room still.  Once it is admitted it is another thread's. */
+static bool try_parked(struct station *st, struct request *r)
+{
+    const struct waited w = {r->head.ledger, r->head.entry, r->began};
+    const uint64_t cost = parked_cost(r);
+    struct list_node *before = r->waiting.prev;
+    list_remove(&r->waiting);
+    count_parked(r, -1);
+    const enum err err = admit(r, false);
+    if (err == ERR_BUSY && r->body.len > 0) {
+        list_push_front(before, &r->waiting);
+        count_parked(r, 1);
+        return false;
+    }
+    st->parked_bytes -= cost;
+    metric_add(&st->handlers->conf.metrics->parked_adds, -1);
+    tell_if_slow(st, &w);
+    if (err == ERR_NOT_READY)
+        vouch_wait(r);
+    else if (err)
+        refuse(r, err);
+    return true;
+}
+
+/* One device without room holds up its own adds and no others. */
 void add_parked(struct station *st)
 {
-    for (struct request *r; (r = oldest(st)) != NULL;) {
-        const uint64_t cost = parked_cost(r);
-        list_remove(&r->waiting);
-        const enum err err = admit(r);
-        if (err == ERR_BUSY && r->body.len > 0) {
-            list_push_front(&st->parked, &r->waiting);
-            return;
-        }
-        st->parked_bytes -= cost;
-        metric_add(&st->handlers->conf.metrics->parked_adds, -1);
-        tell_if_slow(st, r);
-        if (err == ERR_NOT_READY)
-            vouch_wait(r);
-        else if (err)
-            refuse(r, err);
+    uint32_t full = 0; /* a bit a device */
+    for (struct list_node *n = st->parked.next, *next; n != &st->parked; n = next) {
+        struct request *r = list_entry(n, struct request, waiting);
+        next = n->next;
+        if (r->device && full & 1u << r->device->number)
+            continue;
+        if (!try_parked(st, r) && r->device)
+            full |= 1u << r->device->number;
     }
-    st->parked_told = false;
+    if (list_empty(&st->parked))
+        st->parked_told = false;
 }
 
 void add_drop_parked(struct station *st)

@@ -1,8 +1,11 @@
 #include "bookie/metrics.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "bookie/storage.h"
+#include "common/mem.h"
 #include "common/process.h"
 #include "proto/bookie_v3.h"
 
@@ -148,8 +151,29 @@ static void render_journals(struct text *t, const struct storage *s)
     render_times(t, &v, "bookie_journal_JOURNAL_SYNC", "ms of a write and its sync");
 }
 
+/* As BookKeeper names it: by its directory, with what a name may not have as underscores. */
+static void render_usage(struct text *t, const struct device *d)
+{
+    struct disk *disk = d->conf.disk;
+    uint64_t free_bytes, total;
+    if (disk->ops->space(disk, d->conf.dir, &free_bytes, &total) || total == 0)
+        return;
+    const size_t len = strlen(d->conf.dir), last = strlen("/current");
+    char *dir = mem_string_n(d->conf.dir, len > last ? len - last : len);
+    for (char *at = dir; *at; at++)
+        if (!isalnum((unsigned char)*at))
+            *at = '_';
+    char *name = mem_format("bookie_ledger_dir_%s_usage", dir);
+    metric_head(t, name, "gauge", "percent of the device of a ledger directory that are in use");
+    text_add(t, "%s %.6g\n", name, 100.0 - 100.0 * (double)free_bytes / (double)total);
+    mem_free(name);
+    mem_free(dir);
+}
+
 static void render_devices(struct text *t, const struct storage *s)
 {
+    for (unsigned i = 0; i < s->n_devices; i++)
+        render_usage(t, &s->devices[i]);
     const struct several v = {s, s->n_devices, flush_counts, flush_times, device_label};
     render_several(t, &v, checkpoints, COUNT(checkpoints));
     render_times(t, &v, "bookie_flush", "ms of a checkpoint");

@@ -27,7 +27,8 @@ struct station {
     struct round_end round_end;
     struct list_node strangers; /* ledgers whose adds wait for the metadata: vouch.c */
     uint64_t vouch_bytes;
-    struct list_node parked; /* adds */
+    struct list_node parked;         /* adds, in the order in which they came */
+    unsigned parked_on[DEVICES_MAX]; /* of those, by the device that they wait for */
     uint64_t parked_bytes;
     struct timer parked_timer;
     bool parked_told; /* logged, once until nothing is parked */
@@ -89,7 +90,8 @@ struct request {
     int64_t lac;
     uint64_t began;
     int32_t status;
-    struct slice answer; /* READ: the entry */
+    struct device *device; /* ADD: the one it waits for; NULL: it is not known yet */
+    struct slice answer;   /* READ: the entry */
     struct ledger *ledger;
     bool is_vouched;     /* ADD: the metadata was asked */
     struct v3_part *v3;  /* NULL: version 2 */
