@@ -58,7 +58,7 @@ class Bench:
         self.topic_libs = flags("libprotobuf-c", "libzstd", "liblz4", "zlib", "libisal")
         self.topic_libs += ["-lroaring", "-lsnappy", "-lm"]
         self.bookie_libs = flags("libevent", "libevent_pthreads", "libevent_openssl", "openssl",
-                                 "libprotobuf-c", "rocksdb", "json-c", "libisal", "libnghttp2")
+                                 "libprotobuf-c", "rocksdb", "json-c", "libisal", "libnghttp2", "zlib")
 
     def link(self, out, objects, extra=()):
         subprocess.run([self.args.cc, "-pthread", "-o", out, *objects, *self.libs, *extra],
