@@ -387,6 +387,40 @@ MUTANTS = [
      "    log_usage_add(&c->usage, o->live.n ? o->live.at[0] : 0, c->size);\n"),
     ("the reserve is not given up", "bookie/reclaim.c",
      "    if (err == ERR_NO_SPACE && give_reserve(o->r))", "    if (err == ERR_NO_SPACE && o->removed)"),
+    # ---- a bookie that has lost something; full disks; lanes of reads
+    ("a bookie in limbo says \"no entry\" (D.7 4)", "bookie/request.c",
+     "    if (denies && r->ledger && r->ledger->row.limbo)", "    if (denies && r->status > 1000)"),
+    ("a bookie in limbo tells what it takes for the last entry", "bookie/lookup.c",
+     "r->head.entry == -1 && r->ledger->row.limbo", "r->head.entry == -1 && r->ledger->row.last < 0"),
+    ("the port is opened before limbo", "bookie/bookie.c",
+     ("    TRY(integrity_scan(&integrity, &b->integrity_state));\n", ""),
+     ("    loop_call(b->loops->at[0], open_listener, &o);\n    TRY(o.err);\n",
+      "    loop_call(b->loops->at[0], open_listener, &o);\n    TRY(o.err);\n"
+      "    TRY(integrity_scan(&integrity, &b->integrity_state));\n")),
+    ("limbo is not durable when the port is opened", "bookie/integrity.c",
+     "    TRY(storage_flush(c->storage));\n    *state", "    *state"),
+    ("limbo fences open ledgers only (E.9), in the bookie", "bookie/integrity.c",
+     "is_last || !is_open ? FENCED_IN_LIMBO", "is_last && is_open ? FENCED_IN_LIMBO"),
+    ("a recovery that has not named it is forgotten by the bookie", "bookie/integrity.c",
+     "    if (verdict == NOT_HERE && is_sealing)", "    if (verdict == NOT_HERE && is_sealing && is_open)"),
+    ("after a loss everybody may write as before", "bookie/vouch.c",
+     "    return is_open && names ? ERR_OK : ERR_FENCED;", "    return is_open || names ? ERR_OK : ERR_OK;"),
+    ("a first start does not look who names it (#4812)", "bookie/cookie.c",
+     "    TRY(say_lost(c));\n    TRY(stamp(c, mine, false, META_ABSENT));",
+     "    TRY(stamp(c, mine, false, META_ABSENT));"),
+    ("read-only without the reserve", "bookie/disk_rules.c",
+     "takes_writes(d) || has_reserve(r, d)", "takes_writes(d)"),
+    ("writable again just under the threshold", "bookie/disk_rules.c",
+     "d->level == DISK_FULL ? r->conf.low_water : r->conf.threshold", "r->conf.threshold"),
+    ("a bad disk of several makes it read-only", "bookie/disk_rules.c",
+     "        any_full |= d->level == DISK_FULL;", "        any_full |= !takes_writes(d);"),
+    ("no thread is left to the tail", "bookie/read_lanes.c",
+     "busy < l->threads - 1", "busy < l->threads"),
+    ("who catches up owes nothing", "bookie/read_lanes.c",
+     "        l->allowance -= (int64_t)bytes;", "        l->allowance -= 0 * (int64_t)bytes;"),
+    ("catching up is never held", "bookie/governor.c",
+     "    return s->now_us > (half_more > slack ? half_more : slack);",
+     "    return s->now_us > 1000 * (half_more > slack ? half_more : slack);"),
 ]
 
 # Which unit tests of bookie/ are to kill a bug in this file; otherwise the file's own.
@@ -396,6 +430,12 @@ BOOKIE_TESTS = {
     "device": ["devices"],
     "gc_round": ["gc"], "gc_purge": ["gc"], "gc_moved": ["gc"], "ledgers": ["gc"],
     "compaction": ["reclaim"], "entry_index": ["reclaim"], "reads": ["reclaim"],
+    "request": ["limbo"],
+    "lookup": ["limbo"],
+    "bookie": ["limbo"],
+    "integrity": ["limbo"],
+    "vouch": ["limbo"],
+    "cookie": ["cookie", "limbo"],
 }
 
 # These fall in the smallest settings, whatever the order: what exhaust is asked for each.
