@@ -183,9 +183,28 @@ static void range(struct metadata *m, const char *prefix, const char *after, siz
                          .call = c});
 }
 
+/* This store never goes back: there is nothing to tell. */
+static void watch(struct metadata *m, const char *prefix, struct meta_watch *w)
+{
+    (void)m;
+    (void)prefix;
+    (void)w;
+}
+
+static void unwatch(struct metadata *m, struct meta_watch *w)
+{
+    (void)m;
+    (void)w;
+}
+
 void store_begin(void)
 {
-    static const struct meta_ops ops = {.get = get, .put = put, .remove = take_out, .range = range};
+    static const struct meta_ops ops = {.get = get,
+                                        .put = put,
+                                        .remove = take_out,
+                                        .range = range,
+                                        .watch = watch,
+                                        .unwatch = unwatch};
 
     memset(keys, 0, sizeof keys);
     topic.store.ops = &ops;
