@@ -142,12 +142,21 @@ static enum err take_block(void *ctx, uint64_t number, const struct index_block 
     return ERR_OK;
 }
 
+static enum err take_ledger(struct job *j)
+{
+    const uint64_t before = j->result->unreadable;
+    TRY(entry_index_blocks(j->conf->index, j->ledger, take_block, j));
+    if (j->result->unreadable > before && j->conf->damaged)
+        j->conf->damaged(j->conf->ctx, j->ledger);
+    return ERR_OK;
+}
+
 static enum err take_all(struct job *j, const struct log_usage *usage, const struct gc_ids *live)
 {
     for (size_t i = 0; i < usage->n; i++) {
         j->ledger = usage->at[i].ledger;
         if (gc_ids_has(live, j->ledger))
-            TRY(entry_index_blocks(j->conf->index, j->ledger, take_block, j));
+            TRY(take_ledger(j));
     }
     return flush(j);
 }

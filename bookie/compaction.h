@@ -24,6 +24,7 @@ struct compaction {
     struct entry_index *index;
     struct entry_log *log;
     enum err (*pace)(void *ctx, uint64_t bytes); /* before each read; ERR_CLOSED: no more of it */
+    void (*damaged)(void *ctx, int64_t ledger);  /* of each that has unreadable records; or NULL */
     void *ctx;
 };
 

@@ -90,6 +90,11 @@ static enum err pace(void *ctx, uint64_t bytes)
     return ERR_OK;
 }
 
+static void damaged(void *ctx, int64_t ledger)
+{
+    gc_heal_note(ctx, ledger);
+}
+
 /* ---- the logs ------------------------------------------------------------------------------- */
 
 static void clear_gauges(struct reclaim_stats *s)
@@ -205,6 +210,7 @@ static void run_round(struct gc *g)
         reclaim_prepare(&g->devices[i].reclaim);
     gc_round_run(g);
     reclaim_all(g);
+    gc_heal_run(g);
     ended(g);
     histogram_note(&g->stats.round_us, loop_clock() - start);
 }
@@ -263,6 +269,7 @@ static void set_up(struct gc *g)
         reclaim_init(&d->reclaim, g->conf.disk, d->dir, d->log, d->index, &g->stats.logs);
         d->reclaim.reserve_bytes = (uint64_t)c->gc_reserve_mb * 1024 * 1024;
         d->reclaim.compaction.pace = pace;
+        d->reclaim.compaction.damaged = damaged;
         d->reclaim.compaction.ctx = g;
     }
 }

@@ -10,9 +10,12 @@
 #include "bookie/reclaim.h"
 #include "bookie/storage.h"
 
+enum { GC_DAMAGED_MAX = 64 };
+
 struct gc_stats {
     struct reclaim_stats logs;
     struct metric deleted_ledgers, moved_ledgers, trashed, tombs, halted;
+    struct metric healed;
     struct metric minors, majors, listings, failed_listings;
     struct histogram round_us;
 };
@@ -35,6 +38,8 @@ struct gc {
     uint64_t minor_at, major_at, moved_at; /* us; when they are due */
     enum gc_depth depth;                   /* of the round under way */
     uint64_t pace_at;                      /* when compaction may go on */
+    int64_t damaged[GC_DAMAGED_MAX];       /* ledgers with records that compaction cannot read */
+    unsigned damaged_n;
 
     pthread_t thread;
     bool started;
@@ -61,6 +66,10 @@ MUST_CHECK enum err gc_purge_begin(struct gc *g, int64_t ledger);
 /* kind: TOMB_GOING or TOMB_MOVED.  It has begun; on an error too. */
 MUST_CHECK enum err gc_purge_end(struct gc *g, int64_t ledger, enum tomb_kind kind);
 void gc_purge_cancel(struct gc *g, int64_t ledger);
+
+/* gc_heal.c: damaged ledgers get their entries back from other bookies. */
+void gc_heal_note(struct gc *g, int64_t ledger); /* more than GC_DAMAGED_MAX: in another round */
+void gc_heal_run(struct gc *g);
 
 /* gc_moved.c: ledgers that are whole on other bookies, and of which the metadata names us no
  * more. */

@@ -30,6 +30,8 @@ static const struct metric_def defs[] = {
        "ledgers deleted here after they were in the metadata"),
     OF(moved_ledgers, "bookie_NUM_OVER_REPLICATED_LEDGERS", COUNTER,
        "ledgers removed here because other bookies have all copies"),
+    OF(healed, "bookie_gc_HEALED_ENTRIES", COUNTER,
+       "entries of damaged ledgers that other bookies gave back"),
     OF(trashed, "bookie_gc_TRASHED_LEDGERS", GAUGE, "ledgers in the trash"),
     OF(tombs, "bookie_gc_TOMBSTONES", GAUGE, "deleted ledgers that are remembered"),
     OF(halted, "bookie_gc_HALTED", GAUGE,

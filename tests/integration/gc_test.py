@@ -152,7 +152,48 @@ def restored_metadata_deletes_nothing(folder):
         consume(c, "before", os.path.join(folder, "before.log"))
 
 
-CASES = [a_deleted_topic_gives_its_space_back, kill_while_it_compacts, restored_metadata_deletes_nothing]
+def spoil(bookie):
+    """A byte in each 40 KB of its entry logs, which are closed, is another one."""
+    folder = os.path.join(bookie.conf["ledgerDirectories"], "current")
+    for name in sorted(os.listdir(folder))[:1]:
+        assert name.endswith(".log"), name
+        with open(os.path.join(folder, name), "r+b") as f:
+            for at in range(20000, 900000, 40000):
+                f.seek(at)
+                byte = f.read(1)
+                f.seek(at)
+                f.write(bytes([byte[0] ^ 255]))
+
+
+def what_is_damaged_comes_back_from_others(folder):
+    """Compaction meets it, moves the rest, and asks the other bookies."""
+    with Cluster(BUILD, folder, bookies=3, bookie_conf={**CONF, "majorCompactionInterval": 0},
+                 broker_conf={**ROLL, "managedLedgerMaxEntriesPerLedger": 100}) as c:
+        bookie = c.bookies[0]
+        for i in range(2):
+            produce(c, folder, f"gone-{i}", 3000)
+            produce(c, folder, f"kept-{i}", 3000)
+        produce(c, folder, "more", 10000)
+        wait_until(lambda: number(bookie, "bookie_ACTIVE_ENTRY_LOG_COUNT") > 0, 30, "a log is closed")
+        for i in range(2):
+            delete(c, f"gone-{i}")
+        spoil(bookie)
+        rounds(c, bookie, 2)
+        gc(c, bookie, "run")
+        bookie.wait_for_event("entry_log.quarantined", 60)
+        bookie.wait_for_event("ledger.healed", 60)
+        assert number(bookie, "bookie_gc_HEALED_ENTRIES") > 0
+        wait_until(lambda: not json.loads(gc(c, bookie, "status"))["running"], 60, "the round has ended")
+        whole(c)
+        rounds(c, bookie, 1)
+        gc(c, bookie, "run")
+        wait_until(lambda: number(bookie, "bookie_gc_QUARANTINED_LOGS") == 0, 60, "the log is gone")
+        whole(c)
+        for i in range(2):
+            consume(c, f"kept-{i}", os.path.join(folder, f"kept-{i}.log"))
+
+
+CASES = [what_is_damaged_comes_back_from_others, a_deleted_topic_gives_its_space_back, kill_while_it_compacts, restored_metadata_deletes_nothing]
 
 
 def main():
