@@ -222,8 +222,14 @@ static enum err replace_all(struct rebuild *r)
 static void drop(struct rebuild *r)
 {
     struct doubt *d, *next;
+    struct journal_fact *f, *after;
     for (unsigned i = 0; i < r->conf->n; i++)
         entry_index_close(&r->index[i]);
+    HASH_ITER(hh, r->facts, f, after)
+    {
+        HASH_DEL(r->facts, f);
+        mem_free(f);
+    }
     HASH_ITER(hh, r->doubts, d, next)
     {
         HASH_DEL(r->doubts, d);

@@ -11,9 +11,9 @@
  * Of several copies of an entry the last one counts.  A fence may have stood in a row alone, so
  * every ledger is fenced: a writer that is still there goes on in another.  With that, and when
  * all logs are whole, a ledger that the metadata store knows is as it was.  Limbo (ledger_row.h)
- * are those that it does not know, for want of a key; those that lack bytes which the seal of a
- * damaged log counts; and all of them when a damaged log has no seal, since what stood there may
- * have been of any.
+ * are those that it does not know, for want of a key; those that lack entries which it says are
+ * here, as when a log is gone; those that lack bytes which the seal of a damaged log counts; and
+ * all of them when a damaged log has no seal, since what stood there may have been of any.
  *
  * Ledgers that were deleted stay so as far as the old index can still be read.  Else they come
  * back fenced and in limbo, if anything of them is still in a log, and the garbage collector takes

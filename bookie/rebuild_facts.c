@@ -102,6 +102,7 @@ static struct journal_fact *fact_of(struct rebuild *r, int64_t ledger, const uin
     if (!f) {
         f = mem_new(struct journal_fact);
         f->ledger = ledger;
+        f->first_add = INT64_MAX;
         memcpy(f->key, key, MASTER_KEY_SIZE);
         HASH_ADD(hh, r->facts, ledger, sizeof f->ledger, f);
     }
@@ -117,6 +118,9 @@ static enum err take_record(void *ctx, uint64_t offset, const struct journal_rec
         return ERR_OK;
     const struct view body = view_of(p.base + MASTER_KEY_SIZE, p.len - MASTER_KEY_SIZE);
     struct journal_fact *f = fact_of(r, (int64_t)get_u64(body.base), p.base);
+    if (record->kind == RECORD_ADD && body.len >= 16 &&
+        (int64_t)get_u64(body.base + 8) < f->first_add)
+        f->first_add = (int64_t)get_u64(body.base + 8);
     if (record->kind != RECORD_LAC || body.len < 16 || body.len > EXPLICIT_LAC_MAX)
         return ERR_OK;
     if (f->explicit_len && (int64_t)get_u64(body.base + 8) < (int64_t)get_u64(f->explicit_lac + 8))
@@ -170,12 +174,8 @@ enum err rebuild_from_journals(struct rebuild *r)
     struct journal_fact *f, *next;
     enum err err = read_journals(r);
     HASH_ITER(hh, r->facts, f, next)
-    {
-        if (!err)
-            err = put_fact(r, f);
-        HASH_DEL(r->facts, f);
-        mem_free(f);
-    }
+    if (!err)
+        err = put_fact(r, f);
     return err ? err : commit(r);
 }
 
@@ -197,20 +197,26 @@ static bool is_doubtful(struct rebuild *r, int64_t ledger)
     return r->all_in_doubt || d;
 }
 
-/* One that is closed and has nothing here needs no row: nobody asks it for more than it has. */
+/* One that is closed and empty needs no row: nobody asks it for more than it has. */
 static enum err take_ledger(struct rebuild *r, int64_t ledger,
                             const Bookkeeper__LedgerMetadataFormat *m)
 {
     struct ledger_row row;
     unsigned dir;
     bool is_nowhere;
-    const bool closed = m->state == BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__CLOSED;
+    const bool is_empty = m->state == BOOKKEEPER__LEDGER_METADATA_FORMAT__STATE__CLOSED &&
+                          (!m->has_lastentryid || m->lastentryid < 0);
     const enum err err = find(r, ledger, &dir, &row, &is_nowhere);
-    if (err && (!is_nowhere || (closed && !r->all_in_doubt)))
+    if (err && (!is_nowhere || (is_empty && !r->all_in_doubt)))
         return err == ERR_NO_LEDGER ? ERR_OK : err;
+    struct journal_fact *f;
+    bool holes;
+    HASH_FIND(hh, r->facts, &ledger, sizeof ledger, f);
+    TRY(rebuild_find_holes(r->index[dir], &row, m, r->conf->bookie_id, f ? f->first_add : INT64_MAX,
+                           &holes));
     if (!has_key(&row))
         master_key_of(view_of(m->password.data, m->has_password ? m->password.len : 0), row.key);
-    row.limbo = is_doubtful(r, ledger);
+    row.limbo = holes || is_doubtful(r, ledger);
     return put(r, dir, &row);
 }
 

@@ -6,6 +6,7 @@
 
 #include "bookie/entry_index.h"
 #include "bookie/index_rebuild.h"
+#include "proto/bookkeeper.pb-c.h"
 
 /* A record of an entry log, until it goes to the index with others. */
 struct found_place {
@@ -17,6 +18,7 @@ struct found_place {
 struct journal_fact {
     int64_t ledger;
     uint8_t key[MASTER_KEY_SIZE];
+    int64_t first_add; /* the lowest entry that was added; INT64_MAX: none */
     uint8_t explicit_len;
     uint8_t explicit_lac[EXPLICIT_LAC_MAX];
     UT_hash_handle hh;
@@ -50,6 +52,11 @@ MUST_CHECK enum err rebuild_from_journals(struct rebuild *r);
 MUST_CHECK enum err rebuild_from_metadata(struct rebuild *r);
 /* What the old index still says of ledgers that were deleted here: they stay deleted. */
 MUST_CHECK enum err rebuild_keep_tombs(struct rebuild *r, unsigned dir);
+
+/* rebuild_holes.c: *found: entries are missing here that the metadata says this bookie has. */
+MUST_CHECK enum err rebuild_find_holes(struct entry_index *ix, const struct ledger_row *row,
+                                       const Bookkeeper__LedgerMetadataFormat *m,
+                                       const char *bookie, int64_t journaled, bool *found);
 
 struct ledger_row rebuild_new_row(int64_t ledger); /* all that is known of it at first */
 

@@ -9,6 +9,7 @@
 #include "bookie/integrity_file.h"
 #include "bookie/journal_format.h"
 #include "bookie/ledger_tomb.h"
+#include "bookie/log_writer.h"
 #include "bookie/mark_file.h"
 #include "bookie/storage.h"
 #include "common/mem.h"
@@ -122,18 +123,24 @@ static void reopen_log(unsigned d)
     ck_assert_int_eq(entry_log_open(&logs[d], disk, dirs[d], 100 << 10), ERR_OK);
 }
 
+/* It has been elsewhere up to the last entry that a test writes: there it may have holes. */
 static void know_ledger(int64_t id, int state, const char *bookie, const char *password)
 {
     Bookkeeper__LedgerMetadataFormat m = BOOKKEEPER__LEDGER_METADATA_FORMAT__INIT;
-    Bookkeeper__LedgerMetadataFormat__Segment s = BOOKKEEPER__LEDGER_METADATA_FORMAT__SEGMENT__INIT;
-    Bookkeeper__LedgerMetadataFormat__Segment *only = &s;
-    char *member = (char *)(uintptr_t)bookie, key[META_KEY_MAX];
+    Bookkeeper__LedgerMetadataFormat__Segment s[] = {
+        BOOKKEEPER__LEDGER_METADATA_FORMAT__SEGMENT__INIT,
+        BOOKKEEPER__LEDGER_METADATA_FORMAT__SEGMENT__INIT};
+    Bookkeeper__LedgerMetadataFormat__Segment *both[] = {&s[0], &s[1]};
+    char *before_us = (char *)(uintptr_t) "b0", *member = (char *)(uintptr_t)bookie;
+    char key[META_KEY_MAX];
     m.quorumsize = m.ensemblesize = 1;
     m.state = (Bookkeeper__LedgerMetadataFormat__State)state;
-    m.n_segment = 1;
-    m.segment = &only;
-    s.n_ensemblemember = 1;
-    s.ensemblemember = &member;
+    m.n_segment = 2;
+    m.segment = both;
+    s[0].n_ensemblemember = s[1].n_ensemblemember = 1;
+    s[0].ensemblemember = &before_us;
+    s[1].ensemblemember = &member;
+    s[1].firstentryid = ENTRIES;
     m.has_password = 1;
     m.password.data = (uint8_t *)(uintptr_t)password;
     m.password.len = strlen(password);
@@ -573,6 +580,73 @@ START_TEST(a_failure_leaves_it_to_be_done_again)
 }
 END_TEST
 
+/* ---- holes ----------------------------------------------------------------------------------- */
+
+/* E=3 Qw=2 with us in the middle: entries 0, 1, 3, 4, 6 ... are ours. */
+static void know_striped(int64_t id, int state, int64_t last)
+{
+    Bookkeeper__LedgerMetadataFormat m = BOOKKEEPER__LEDGER_METADATA_FORMAT__INIT;
+    Bookkeeper__LedgerMetadataFormat__Segment s = BOOKKEEPER__LEDGER_METADATA_FORMAT__SEGMENT__INIT;
+    Bookkeeper__LedgerMetadataFormat__Segment *only = &s;
+    char *members[] = {(char *)(uintptr_t) "b0", (char *)(uintptr_t)BOOKIE,
+                       (char *)(uintptr_t) "b2"};
+    char key[META_KEY_MAX];
+    m.ensemblesize = 3;
+    m.quorumsize = 2;
+    m.state = (Bookkeeper__LedgerMetadataFormat__State)state;
+    m.has_lastentryid = state == CLOSED;
+    m.lastentryid = last;
+    m.n_segment = 1;
+    m.segment = &only;
+    s.n_ensemblemember = 3;
+    s.ensemblemember = members;
+    ck_assert_int_eq(path_ledger(id, key), ERR_OK);
+    ck_assert_int_eq(meta_put_wait(meta, key, ledger_record_write(&m), META_ANY), ERR_OK);
+}
+
+static void put_striped(int64_t ledger, int64_t n)
+{
+    for (int64_t e = 0; e < n; e++)
+        if (e % 3 != 2)
+            put_entry(0, ledger, e);
+}
+
+START_TEST(a_log_that_is_gone_leaves_holes)
+{
+    begin();
+    for (int64_t l = 1; l <= 3; l++)
+        put_striped(l, 290);
+    commit(0);
+    reopen_log(0);
+    put_entry(0, 2, 291);
+    commit(0);
+    reopen_log(0);
+    put_entry(0, 2, 292); /* 293 is not ours */
+    put_entry(0, 2, 294);
+    commit(0);
+    struct entry_place gone;
+    ck_assert_int_eq(entry_index_find(before[0], 2, 291, &gone), ERR_OK);
+    know_striped(1, OPEN, 0);
+    know_striped(2, OPEN, 0);
+    know_striped(3, CLOSED, 290);
+    know_striped(4, CLOSED, 1); /* nothing of it is here */
+    know_striped(5, CLOSED, -1);
+    close_all();
+    lose("");
+    char *path = entry_log_path("ledgers0", gone.log);
+    ck_assert_int_eq(disk->ops->remove(disk, path), ERR_OK);
+    mem_free(path);
+    rebuild();
+    ck_assert(!row_of(1).limbo);
+    ck_assert(row_of(2).limbo);  /* 291 was in the log that is gone */
+    ck_assert(!row_of(3).limbo); /* 290 is not ours */
+    ck_assert(row_of(4).limbo);
+    ck_assert_int_eq(row_of(5).id, -1);
+    ck_assert_int_eq(need(), INTEGRITY_CHECK);
+    end();
+}
+END_TEST
+
 /* ---- deleted ledgers --------------------------------------------------------------------------
  */
 
@@ -662,6 +736,7 @@ int main(void)
                        SUITE_CASE(a_crash_in_the_first_flush_loses_no_index),
                        SUITE_CASE(a_lost_table_is_a_lost_index),
                        SUITE_CASE(a_failure_leaves_it_to_be_done_again),
+                       SUITE_CASE(a_log_that_is_gone_leaves_holes),
                        SUITE_CASE(what_was_deleted_stays_deleted_if_that_can_be_read),
                        SUITE_CASE(what_another_directory_has_is_left_there),
                        SUITE_CASE(two_lost_ones_are_made_before_a_ledger_is_new),
