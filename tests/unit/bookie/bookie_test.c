@@ -484,6 +484,55 @@ START_TEST(what_is_added_again_is_never_read_as_it_was)
 }
 END_TEST
 
+/* ---- who does not read his answers ---------------------------------------------------------- */
+
+static double reads_done(void)
+{
+    struct text t = {0};
+    bookie_render_metrics(place->bookie, &t);
+    const double n = value(&t, "bookkeeper_server_READ_ENTRY_REQUEST_count{success=\"true\"}");
+    text_drop(&t);
+    return n;
+}
+
+static size_t resident(void)
+{
+    unsigned long total = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%lu %lu", &total, &pages), 2);
+    fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Each of these answers comes with a window of a quarter of a MiB; together that is 200 MiB. */
+START_TEST(what_is_owed_holds_no_windows)
+{
+    enum { ENTRIES = 800, SIZE = 10000, MIB = 1024 * 1024 };
+    static uint8_t asked[ENTRIES * BOOKIE_READ_SIZE];
+    begin();
+    place_set(place, "dbStorage_readAheadCacheMaxSizeMb=1");
+    serve();
+    for (int64_t e = 0; e < ENTRIES; e++)
+        peer_send_add(peer, 0, false, 1, e, SIZE);
+    for (int64_t e = 0; e < ENTRIES; e++) {
+        struct bookie_response r;
+        ck_assert(peer_receive(peer, &r));
+        ck_assert_int_eq(r.status, BOOKIE_OK);
+    }
+    rest();
+    serve(); /* all is in the entry log now */
+    const size_t before = resident();
+    for (int64_t e = 0; e < ENTRIES; e++) /* backwards: none is in the window of the one before */
+        bookie_write_read(asked + e * BOOKIE_READ_SIZE, 0, 1, ENTRIES - 1 - e, NULL);
+    peer_send(peer, asked, sizeof asked);
+    while (reads_done() < ENTRIES)
+        poll(NULL, 0, 1);
+    ck_assert_uint_lt(resident(), before + 100 * MIB);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("bookie",
@@ -503,6 +552,7 @@ int main(void)
                                     SUITE_CASE(refuses_what_it_cannot_use),
                                     SUITE_CASE(a_full_device_makes_it_read_only),
                                     SUITE_CASE(renders_metrics),
+                                    SUITE_CASE(what_is_owed_holds_no_windows),
                                     SUITE_CASE(what_is_added_again_is_never_read_as_it_was),
                                     {0}});
 }

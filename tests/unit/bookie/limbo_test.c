@@ -290,6 +290,74 @@ START_TEST(limbo_is_durable_before_it_serves)
 }
 END_TEST
 
+/* ---- version 3 ------------------------------------------------------------------------------ */
+
+static int32_t ask_v3(Bookkeeper__OperationType operation, Bookkeeper__Request *q)
+{
+    uint8_t packed[1024], answer[1024];
+    uint32_t len;
+    Bookkeeper__BKPacketHeader h = BOOKKEEPER__BKPACKET_HEADER__INIT;
+    h.version = BOOKKEEPER__PROTOCOL_VERSION__VERSION_THREE;
+    h.operation = operation;
+    h.txnid = 1;
+    q->header = &h;
+    const size_t n = bookkeeper__request__pack(q, packed + 4);
+    len = htonl((uint32_t)n);
+    memcpy(packed, &len, 4);
+    peer_send(peer, packed, n + 4);
+    ck_assert_int_eq(recv(peer->fd, &len, 4, MSG_WAITALL), 4);
+    len = ntohl(len);
+    ck_assert_uint_le(len, sizeof answer);
+    ck_assert_int_eq(recv(peer->fd, answer, len, MSG_WAITALL), len);
+    Bookkeeper__Response *r = bookkeeper__response__unpack(NULL, len, answer);
+    ck_assert_ptr_nonnull(r);
+    const int32_t status = (int32_t)r->status;
+    bookkeeper__response__free_unpacked(r, NULL);
+    return status;
+}
+
+static int32_t read_v3(int64_t id, int64_t entry, bool polls)
+{
+    Bookkeeper__ReadRequest read = BOOKKEEPER__READ_REQUEST__INIT;
+    Bookkeeper__Request q = BOOKKEEPER__REQUEST__INIT;
+    read.ledgerid = id;
+    read.entryid = entry;
+    read.has_previouslac = read.has_timeout = polls;
+    read.previouslac = -1;
+    read.timeout = 1;
+    q.readrequest = &read;
+    return ask_v3(BOOKKEEPER__OPERATION_TYPE__READ_ENTRY, &q);
+}
+
+START_TEST(version_3_has_a_word_for_it)
+{
+    const int32_t unknown = BOOKKEEPER__STATUS_CODE__EUNKNOWNLEDGERSTATE;
+    Bookkeeper__ReadLacRequest lac = BOOKKEEPER__READ_LAC_REQUEST__INIT;
+    Bookkeeper__GetListOfEntriesOfLedgerRequest list =
+        BOOKKEEPER__GET_LIST_OF_ENTRIES_OF_LEDGER_REQUEST__INIT;
+    Bookkeeper__Request for_lac = BOOKKEEPER__REQUEST__INIT, for_list = BOOKKEEPER__REQUEST__INIT;
+    begin();
+    rest();
+    place_forget(place, "ledgers/current");
+    place_forget(place, "journal/current");
+    may_lose();
+    serve();
+    lac.ledgerid = list.ledgerid = CLOSED;
+    for_lac.readlacrequest = &lac;
+    for_list.getlistofentriesofledgerrequest = &list;
+    ck_assert_int_eq(read_v3(CLOSED, 0, false), unknown);
+    ck_assert_int_eq(read_v3(CLOSED, -1, false), unknown);
+    ck_assert_int_eq(read_v3(CLOSED, -1, true), unknown);
+    ck_assert_int_eq(ask_v3(BOOKKEEPER__OPERATION_TYPE__READ_LAC, &for_lac), unknown);
+    ck_assert_int_eq(ask_v3(BOOKKEEPER__OPERATION_TYPE__GET_LIST_OF_ENTRIES_OF_LEDGER, &for_list),
+                     unknown);
+    ck_assert_int_eq(peer_add(peer, BOOKIE_RECOVERY_ADD, CLOSED, 3, 100), BOOKIE_OK);
+    ck_assert_int_eq(read_v3(CLOSED, 3, false), BOOKKEEPER__STATUS_CODE__EOK);
+    ck_assert_int_eq(read_v3(OTHERS, 3, false), BOOKKEEPER__STATUS_CODE__ENOLEDGER);
+    end();
+}
+END_TEST
+
 /* ---- the port ------------------------------------------------------------------------------- */
 
 static uint16_t port;
@@ -373,6 +441,7 @@ int main(void)
                                              SUITE_LOOP(half_a_loss, 3),
                                              SUITE_CASE(an_earlier_incarnation_is_a_loss),
                                              SUITE_CASE(limbo_is_durable_before_it_serves),
+                                             SUITE_CASE(version_3_has_a_word_for_it),
                                              SUITE_CASE(the_port_is_opened_after_the_scan),
                                              {0}});
 }

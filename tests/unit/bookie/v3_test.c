@@ -7,8 +7,6 @@
 #include "bookie/bookie.h"
 #include "common/loop.h"
 #include "common/mem.h"
-#include "metadata/paths.h"
-#include "metadata/records.h"
 #include "proto/bookie_v3.h"
 #include "proto/bookkeeper.pb-c.h"
 #include "proto/entry_list.h"
@@ -742,52 +740,6 @@ START_TEST(reads_batches)
 }
 END_TEST
 
-static void lose_all(void)
-{
-    Bookkeeper__LedgerMetadataFormat r = BOOKKEEPER__LEDGER_METADATA_FORMAT__INIT;
-    Bookkeeper__LedgerMetadataFormat__Segment s = BOOKKEEPER__LEDGER_METADATA_FORMAT__SEGMENT__INIT;
-    Bookkeeper__LedgerMetadataFormat__Segment *segments[] = {&s};
-    char member[] = "b1", *members[] = {member}, path[META_KEY_MAX];
-    s.n_ensemblemember = 1;
-    s.ensemblemember = members;
-    r.quorumsize = r.ensemblesize = 1;
-    r.n_segment = 1;
-    r.segment = segments;
-    ck_assert_int_eq(path_ledger(LEDGER, path), ERR_OK);
-    ck_assert_int_eq(meta_put_wait(place->meta, path, ledger_record_write(&r), META_ABSENT),
-                     ERR_OK);
-    rest();
-    place_forget(place, "ledgers/current");
-    place_forget(place, "journal/current");
-    place_set(place, "dataIntegrityChecking=true");
-    place_set(place, "dataIntegrityStampMissingCookies=true");
-    place_set(place, "autoRecoveryDaemonEnabled=false");
-    serve();
-}
-
-START_TEST(says_unknown_in_limbo)
-{
-    serve();
-    lose_all();
-    Bookkeeper__ReadRequest q = read_of(LEDGER, 0);
-    ck_assert_int_eq(done(read_with(&q)), BOOKKEEPER__STATUS_CODE__EUNKNOWNLEDGERSTATE);
-    q = read_of(LEDGER, -1);
-    ck_assert_int_eq(done(read_with(&q)), BOOKKEEPER__STATUS_CODE__EUNKNOWNLEDGERSTATE);
-    q = poll_of(-1, 1, true);
-    ck_assert_int_eq(done(read_with(&q)), BOOKKEEPER__STATUS_CODE__EUNKNOWNLEDGERSTATE);
-    ck_assert_int_eq(done(read_lac(LEDGER)), BOOKKEEPER__STATUS_CODE__EUNKNOWNLEDGERSTATE);
-    ck_assert_int_eq(done(list_of(LEDGER)), BOOKKEEPER__STATUS_CODE__EUNKNOWNLEDGERSTATE);
-    Bookkeeper__AddRequest a = add_of(LEDGER, 2);
-    ck_assert_int_eq(add_with(&a), BOOKKEEPER__STATUS_CODE__EFENCED);
-    a.has_flag = true;
-    a.flag = BOOKKEEPER__ADD_REQUEST__FLAG__RECOVERY_ADD;
-    ck_assert_int_eq(add_with(&a), BOOKKEEPER__STATUS_CODE__EOK);
-    q = read_of(LEDGER, 2);
-    ck_assert_int_eq(done(read_with(&q)), BOOKKEEPER__STATUS_CODE__EOK);
-    end();
-}
-END_TEST
-
 /* A peer that asks and does not read is refused entries before they fill the memory. */
 START_TEST(who_does_not_read_gets_no_more)
 {
@@ -836,7 +788,6 @@ int main(void)
                                SUITE_CASE(takes_nothing_between_the_question_and_the_handshake),
                                SUITE_CASE(refuses_settings_that_promise_what_is_not_there),
                                SUITE_CASE(reads_batches),
-                               SUITE_CASE(says_unknown_in_limbo),
                                SUITE_CASE(who_does_not_read_gets_no_more),
                                {0},
                            });
