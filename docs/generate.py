@@ -13,8 +13,9 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 SOURCES = "common proto metadata ledger bookie client broker cli".split()
-# Names of subscriptions and producers, and of files of cgroups.
-NOT_EVENTS = {"pulsar.repl", "pulsar.dedup", "lgm.skip", "memory.max", "memory.limit_in_bytes"}
+# Names of subscriptions and producers, of files of cgroups, of figures of the allocator.
+NOT_EVENTS = {"pulsar.repl", "pulsar.dedup", "lgm.skip", "memory.max", "memory.limit_in_bytes", "stats.allocated",
+              "stats.resident"}
 
 
 def configuration(build):
