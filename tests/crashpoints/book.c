@@ -127,7 +127,7 @@ static size_t payload_of(int64_t ledger, int64_t entry, unsigned version)
     const uint64_t r = rng_next(&seed);
     if (r % 64 == 0)
         return 30000 + r / 64 % 10000;
-    return r % 3 == 0 ? r / 64 % 200 : r / 64 % 4000;
+    return r % 3 == 0 ? r / 64 % 200 : r / 64 % 10000;
 }
 
 static void fill(uint8_t *at, size_t len, uint64_t seed)

@@ -292,6 +292,20 @@ static void rest_ms(long ms)
     nanosleep(&t, NULL);
 }
 
+/* A checkpoint of nothing but a row: what was added before is written by then. */
+static void rows_alone(struct work *w)
+{
+    const int64_t ledger = any_ledger(w);
+    const struct book_ledger *l = book_ledger(w->book, ledger);
+    rest_ms(90);
+    if (l->is_known && !l->deleted && ledger > BOOK_FIRST + 3 && pick(w, 2))
+        ask_fence(w, ledger);
+    else if (l->is_known && !l->deleted)
+        ask_lac(w, ledger);
+    take_answers(w);
+    rest_ms(90);
+}
+
 static void burst(struct work *w)
 {
     const uint64_t size = pick(w, 8) ? 1 + pick(w, 6) : BURST - 1;
@@ -308,7 +322,7 @@ static void burst(struct work *w)
     if (w->conf->has_garbage && pick(w, 4) == 0)
         rest_ms(30);
     if (pick(w, 15) == 0)
-        rest_ms(60); /* a checkpoint of nothing but rows, or of nothing */
+        rows_alone(w);
 }
 
 /* Ends in the middle of what it does. */

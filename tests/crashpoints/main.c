@@ -25,13 +25,15 @@ static const char usage[] =
     "  --seed N  --lives N  --bursts N  --garbage  --hurt (something will fail)  --set KEY=VALUE\n"
     "  --before RECORDING,CRASH (goes on from there, in DISK)\n"
     "  --dir DIR  --jobs N  --some N  --again N  --seconds N  --stop N\n"
+    "  --focus none|names (only what is left without all that was not synced, or with names "
+    "alone)\n"
     "  --end (only the last crash)  --new (none of what is from --before)\n";
 
 struct options {
     uint64_t seed;
     unsigned lives, bursts, jobs, some, again, seconds, stop;
     bool hurt, end, garbage, only_new;
-    const char *dir, *before;
+    const char *dir, *before, *focus;
     const char *sets[HOME_SETS + 1];
     unsigned sets_n;
 };
@@ -84,6 +86,9 @@ static void take_option(struct options *o, int c)
     case 'n':
         o->only_new = true;
         break;
+    case 'u':
+        o->focus = optarg;
+        break;
     case 'f':
         o->before = optarg;
         break;
@@ -103,14 +108,23 @@ static void take_option(struct options *o, int c)
 static struct options read_options(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"seed", required_argument, NULL, 's'},    {"lives", required_argument, NULL, 'l'},
-        {"bursts", required_argument, NULL, 'b'},  {"jobs", required_argument, NULL, 'j'},
-        {"some", required_argument, NULL, 'o'},    {"again", required_argument, NULL, 'a'},
-        {"seconds", required_argument, NULL, 't'}, {"stop", required_argument, NULL, 'p'},
-        {"dir", required_argument, NULL, 'd'},     {"hurt", no_argument, NULL, 'h'},
-        {"end", no_argument, NULL, 'e'},           {"set", required_argument, NULL, 'k'},
-        {"garbage", no_argument, NULL, 'g'},       {"new", no_argument, NULL, 'n'},
-        {"before", required_argument, NULL, 'f'},  {0},
+        {"seed", required_argument, NULL, 's'},
+        {"lives", required_argument, NULL, 'l'},
+        {"bursts", required_argument, NULL, 'b'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"some", required_argument, NULL, 'o'},
+        {"again", required_argument, NULL, 'a'},
+        {"seconds", required_argument, NULL, 't'},
+        {"stop", required_argument, NULL, 'p'},
+        {"dir", required_argument, NULL, 'd'},
+        {"hurt", no_argument, NULL, 'h'},
+        {"end", no_argument, NULL, 'e'},
+        {"set", required_argument, NULL, 'k'},
+        {"garbage", no_argument, NULL, 'g'},
+        {"new", no_argument, NULL, 'n'},
+        {"focus", required_argument, NULL, 'u'},
+        {"before", required_argument, NULL, 'f'},
+        {0},
     };
     struct options o = {
         .seed = 1, .lives = 5, .bursts = 60, .jobs = 2, .some = 1, .again = 8, .dir = "/tmp"};
@@ -174,6 +188,7 @@ static struct states_conf states_of(const struct options *o, const struct record
                                 .again = o->again,
                                 .seconds = o->seconds,
                                 .stop = o->stop,
+                                .focus = o->focus,
                                 .from = o->end        ? NEVER
                                         : o->only_new ? first_new(r)
                                                       : 0,

@@ -22,6 +22,11 @@ LIES = [
 # Those of files that take back space are shown by lives with garbage.
 GARBAGE_FILES = ["bookie/compaction.c", "bookie/reclaim.c", "bookie/gc_purge.c"]
 
+# Where few crashes can show it: these are tried.
+FOCUS = {"an add is answered before it is synced": "none", "a fence is answered before it is durable": "none",
+         "rows are not flushed when there are no entries": "none", "the mark is taken after the freeze": "none",
+         "the journal file that replay begins in is free": "names"}
+
 MUTANTS = [
     ("an add is answered before it is synced", "bookie/journal.c",
      "    if (d->has_early)\n        finish_early", "    finish_early",
@@ -35,9 +40,8 @@ MUTANTS = [
      "    TRY(err);\n    return ops->sync_dir(f->disk, f->dir);", "    return err;"),
     ("an entry log's name is not synced", "bookie/log_writer.c",
      "    if (!w->is_named)\n        TRY(w->disk->ops->sync_dir(w->disk, w->dir));\n", ""),
-    ("the journal is recycled before the mark has moved", "bookie/checkpoint.c",
-     "    TRY(device_store_marks(d, &next));\n    storage_marks_moved(c->storage, d, &next);",
-     "    storage_marks_moved(c->storage, d, &next);\n    return device_store_marks(d, &next);"),
+    ("the journal file that replay begins in is free", "bookie/journal.c",
+     "    journal_files_free(&j->files, upto.file);", "    journal_files_free(&j->files, upto.file + 1);"),
     ("a fence is answered before it is durable", "bookie/fence.c",
      "        .done = recorded,\n", "        .done = recorded,\n        .is_early = true,\n"),
     ("rows are not flushed when there are no entries", "bookie/checkpoint.c",

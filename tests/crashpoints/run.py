@@ -21,7 +21,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../lib")]
 import lgm  # noqa: E402
-from plants import GARBAGE_FILES, LIES, MUTANTS, plant  # noqa: E402
+from plants import FOCUS, GARBAGE_FILES, LIES, MUTANTS, plant  # noqa: E402
 
 SLOW = lgm.SLOW
 
@@ -232,7 +232,8 @@ def mutant(args, planted):
                 wrong = [line for line in said.splitlines() if "wrong" in line]
                 tell((wrong + logged.strip().splitlines())[0])
                 return
-            code, said = p.check("--stop", "1", "--seconds", 180 * SLOW, "--seed", args.seed)
+            focus = ["--focus", FOCUS[planted[0]]] if planted[0] in FOCUS else []
+            code, said = p.check("--stop", "1", "--seconds", 600 * SLOW, "--seed", args.seed, *focus)
             tell("\n".join([line for line in said.splitlines() if "WRONG" in line][:1]))
             assert code != 0, f"it lives:\n{said}"
 

@@ -52,11 +52,24 @@ static void plan_add(struct plan *p, const struct change *c, uint64_t after, enu
                                   change_is_name(c) || (c->flags & REC_DIR) ? key / 4 : key};
 }
 
+static void plan_focus(struct plan *p, const char *focus, const struct change *c, uint64_t i,
+                       bool syncs)
+{
+    if (strcmp(focus, "none") == 0 && syncs)
+        plan_add(p, c, i, KEEP_NONE, 0);
+    if (strcmp(focus, "names") == 0 && change_is_name(c) && !strstr(c->path, "/index/"))
+        plan_add(p, c, i, KEEP_NAMES, 0);
+}
+
 static void plan_record(struct plan *p, const struct states_conf *conf, uint64_t i)
 {
     const struct recording *r = conf->recording;
     const struct change *c = &r->at[i], *next = i + 1 < r->n ? c + 1 : NULL;
     const bool syncs = !next || next->op == REC_SYNC_END || next->op == REC_SYNC_FAILED;
+    if (conf->focus) {
+        plan_focus(p, conf->focus, c, i, syncs);
+        return;
+    }
     if (syncs)
         plan_add(p, c, i, KEEP_NONE, 0);
     if (!next || change_is(next))

@@ -19,7 +19,9 @@ struct states_conf {
     unsigned again;   /* every so many is started twice; 0: none */
     unsigned seconds; /* then those that were not yet tried are left; 0: never */
     unsigned stop;    /* after so many that were wrong; 0: never */
-    uint64_t from;    /* records before it are left out; NEVER: only the end */
+    const char
+        *focus;    /* NULL; "none": only KEEP_NONE; "names": only KEEP_NAMES after one of ours */
+    uint64_t from; /* records before it are left out; NEVER: only the end */
     uint64_t seed;
 };
 
