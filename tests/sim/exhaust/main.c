@@ -226,6 +226,7 @@ static bool run(const struct setting *of, size_t mib)
 static const struct setting all[] = {
     {{3, 3, 2}, 1, 0, 1, 1}, {{3, 2, 2}, 1, 0, 1, 1}, {{3, 3, 2}, 1, 1, 1, 1},
     {{3, 2, 2}, 1, 1, 1, 1}, {{3, 3, 2}, 2, 0, 0, 0}, {{3, 2, 2}, 2, 0, 0, 1},
+    {{3, 2, 2}, 2, 0, 1, 0},
 };
 
 static bool parse_words(int argc, char **argv, struct setting *one, uint64_t *seconds,
