@@ -37,7 +37,7 @@ def run(command, limit_s=LIMIT_S, env=None):
 
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=20 * limit_s, errors="replace", text=True, env=env,
+                              timeout=5 * limit_s, errors="replace", text=True, env=env,
                               preexec_fn=limit)
     except subprocess.TimeoutExpired:
         return "hangs"
