@@ -148,6 +148,28 @@ def heals_itself(folder):
         c.__exit__(None, None, None)
 
 
+def killed_while_it_heals(folder):
+    c, log = written(folder, count=1000)
+    try:
+        bookie = c.bookies[0]
+        before = all_entries(c, bookie)
+        bookie.kill()
+        lose_index(bookie, "all")
+        for event in ("entry_index.lost", "entry_index.rebuilt", "journal.replayed"):
+            bookie.launch()
+            bookie.wait_for_event(event)
+            bookie.kill()
+        bookie.start()
+        same_entries(before, all_entries(c, bookie))
+        bookie.stop()
+        assert not any("index.new" in d for d in os.listdir(current(bookie))), os.listdir(current(bookie))
+        tool(bookie, "verify-logs")
+        bookie.start()
+        consume(c, log)
+    finally:
+        c.__exit__(None, None, None)
+
+
 def one_lost_index_of_two(folder):
     """Several ledger directories and journals: the ledgers of the other one are left alone."""
     c = cluster.Cluster(BUILD, folder, bookies=1, brokers=1,
@@ -462,8 +484,9 @@ def help_tells_all(folder):
     assert not os.path.exists(bookie.conf["ledgerDirectories"])
 
 
-CASES = [heals_itself, one_lost_index_of_two, rebuilt_by_hand, tells_what_is_there, verifies, a_damaged_journal_is_found,
-         what_is_damaged_comes_back, cookies, simpletest, http_tells, the_log_says_more_when_asked, help_tells_all]
+CASES = [heals_itself, killed_while_it_heals, one_lost_index_of_two, rebuilt_by_hand, tells_what_is_there,
+         verifies, a_damaged_journal_is_found, what_is_damaged_comes_back, cookies, simpletest, http_tells,
+         the_log_says_more_when_asked, help_tells_all]
 
 if __name__ == "__main__":
     cases = lgm.Cases()
