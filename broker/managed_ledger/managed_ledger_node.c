@@ -153,8 +153,8 @@ void ml_node_quietly(struct managed_ledger *m)
     ml_hold(m);
 }
 
-/* What is written now must be in ledgers that the store knows; and an owner that writes nothing must
- * not take another's version for its own, once the store has counted up to it again. */
+/* What is written now must be in ledgers that the store knows; and an owner that writes nothing
+ * must not take another's version for its own, once the store has counted up to it again. */
 void ml_node_doubt(struct managed_ledger *m)
 {
     if (m->life == ML_LIFE_SERVING)
