@@ -116,10 +116,11 @@ $(BUILD)/exhaust: $(call objects,$(wildcard tests/sim/exhaust/*.c)) $(foreach f,
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Crashes of a bookie at any moment, and the layer below it that records what it does to its disk.
-$(BUILD)/crashpoints: $(call objects,$(filter-out %/layer.c,$(wildcard tests/crashpoints/*.c))) $(foreach f,$(below_bookie),$(call lib,$(f)))
+LAYER = tests/crashpoints/layer.c tests/crashpoints/layer_names.c
+$(BUILD)/crashpoints: $(call objects,$(filter-out $(LAYER),$(wildcard tests/crashpoints/*.c))) $(foreach f,$(below_bookie),$(call lib,$(f)))
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/crashpoints.so: tests/crashpoints/layer.c tests/crashpoints/recording.h
-	@echo "  LD $@"; $(CC) $(CFLAGS) -fPIC -shared -o $@ $<
+$(BUILD)/crashpoints.so: $(LAYER) tests/crashpoints/layer.h tests/crashpoints/recording.h
+	@echo "  LD $@"; $(CC) $(CFLAGS) -fPIC -shared -o $@ $(LAYER)
 
 # What this machine could do at best, beside which bench/run.py measures.
 $(BUILD)/ceiling: $(call objects,$(wildcard bench/ceiling/*.c)) $(call lib,common)

@@ -30,14 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/crashpoints/recording.h"
+#include "tests/crashpoints/layer.h"
 
 enum { FDS = 4096, INODES = 1 << 16, SECTOR = 512 };
-
-struct known {
-    uint64_t inode;
-    uint32_t object;
-};
 
 /* Of all processes. */
 struct shared {
@@ -103,13 +98,13 @@ __attribute__((constructor)) static void begin(void)
 
 /* ---- the recording -------------------------------------------------------------------------- */
 
-static void lock(void)
+void layer_lock(void)
 {
     if (pthread_mutex_lock(&shared->lock) == EOWNERDEAD)
         pthread_mutex_consistent(&shared->lock);
 }
 
-static void unlock(void)
+void layer_unlock(void)
 {
     pthread_mutex_unlock(&shared->lock);
 }
@@ -140,8 +135,8 @@ static void put(const struct rec *r, const char *path, const char *path2, const 
     shared->records++;
 }
 
-static void record(enum rec_op op, uint32_t object, const char *path, const char *path2,
-                   uint64_t at, uint64_t len)
+void layer_record(enum rec_op op, uint32_t object, const char *path, const char *path2, uint64_t at,
+                  uint64_t len)
 {
     const struct rec r = {.magic = REC_MAGIC,
                           .op = (uint8_t)op,
@@ -184,21 +179,22 @@ void crashpoints_note(uint64_t kind, const void *bytes, uint32_t len)
     const struct iovec iov = {(void *)(uintptr_t)bytes, len};
     if (!shared)
         return;
-    lock();
+    layer_lock();
     put(&r, NULL, NULL, &iov, 1);
     shared->is_lying |= kind == lie_after;
-    unlock();
+    layer_unlock();
 }
 
 void crashpoints_die(int code)
 {
     if (shared)
-        lock(); /* whoever holds it has recorded what it did; the next process takes it over */
+        layer_lock(); /* whoever holds it has recorded what it did; the next process takes it over
+                       */
     syscall(SYS_exit_group, code);
 }
 
 /* Is it this one's turn to fail? */
-static int fails(enum rec_op op, const char *path)
+int layer_fails(enum rec_op op, const char *path)
 {
     const char *name = strrchr(path, '/');
     if (name && strcmp(name, "/LOG") == 0)
@@ -206,7 +202,7 @@ static int fails(enum rec_op op, const char *path)
     shared->operations++;
     if (shared->operations != fail_at)
         return 0;
-    record(REC_FAILED, 0, path, NULL, op, (uint64_t)fail_with);
+    layer_record(REC_FAILED, 0, path, NULL, op, (uint64_t)fail_with);
     return fail_with;
 }
 
@@ -227,14 +223,14 @@ static struct known *slot_of(uint64_t inode)
     return &shared->known[i];
 }
 
-static uint32_t name_object(uint64_t inode)
+uint32_t layer_name_object(uint64_t inode)
 {
     struct known *k = slot_of(inode);
     *k = (struct known){inode, ++shared->objects};
     return k->object;
 }
 
-static uint32_t object_at(const char *path)
+uint32_t layer_object_at(const char *path)
 {
     struct stat st;
     if (syscall(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -243,7 +239,7 @@ static uint32_t object_at(const char *path)
 }
 
 /* What is at a path goes: its inode may be another file's soon. */
-static struct known *leaving(const char *path)
+struct known *layer_leaving(const char *path)
 {
     struct stat st;
     const bool is_there = syscall(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -267,7 +263,7 @@ static void tidy(char *path)
 }
 
 /* Below the root?  Then its path from there; the root itself is "". */
-static bool is_ours(int dir, const char *path, char rel[REC_PATH_MAX])
+bool layer_is_ours(int dir, const char *path, char rel[REC_PATH_MAX])
 {
     char whole[2 * PATH_MAX];
     if (!shared || (path[0] != '/' && dir != AT_FDCWD))
@@ -301,7 +297,7 @@ static struct open_file *file_of(int fd)
     return &files[fd];
 }
 
-static int failed(int why)
+int layer_failed(int why)
 {
     errno = why;
     return -1;
@@ -318,33 +314,33 @@ static void note_open(int fd, int flags, bool is_new, const char *rel)
     struct open_file *f = &files[fd];
     *f = (struct open_file){.inode = st.st_ino, .is_dir = is_dir};
     snprintf(f->path, sizeof f->path, "%s", rel);
-    f->object = is_new ? name_object(st.st_ino) : slot_of(st.st_ino)->object;
+    f->object = is_new ? layer_name_object(st.st_ino) : slot_of(st.st_ino)->object;
     if (!f->object && is_dir) /* the root, or what was there before */
-        f->object = name_object(st.st_ino);
+        f->object = layer_name_object(st.st_ino);
     if (is_new)
-        record(REC_CREATE, f->object, rel, NULL, 0, 0);
+        layer_record(REC_CREATE, f->object, rel, NULL, 0, 0);
     else if (flags & O_TRUNC)
-        record(REC_TRUNCATE, f->object, NULL, NULL, 0, 0);
+        layer_record(REC_TRUNCATE, f->object, NULL, NULL, 0, 0);
 }
 
 static int open_any(int dir, const char *path, int flags, mode_t mode)
 {
     char rel[REC_PATH_MAX];
-    if (!is_ours(dir, path, rel))
+    if (!layer_is_ours(dir, path, rel))
         return (int)syscall(SYS_openat, dir, path, flags, mode);
-    lock();
+    layer_lock();
     const bool is_new = (flags & O_CREAT) && syscall(SYS_faccessat, dir, path, F_OK) != 0;
-    const int why = is_new ? fails(REC_CREATE, rel) : 0;
-    const int fd = why ? failed(why) : (int)syscall(SYS_openat, dir, path, flags, mode);
+    const int why = is_new ? layer_fails(REC_CREATE, rel) : 0;
+    const int fd = why ? layer_failed(why) : (int)syscall(SYS_openat, dir, path, flags, mode);
     if (fd >= 0)
         note_open(fd, flags, is_new, rel);
     const int saved = errno;
-    if (fd < 0 && is_new && object_at(path) == 0) {
+    if (fd < 0 && is_new && layer_object_at(path) == 0) {
         struct stat st; /* O_DIRECT may be refused after the file was made */
         if (!why && syscall(SYS_newfstatat, dir, path, &st, 0) == 0)
-            record(REC_CREATE, name_object(st.st_ino), rel, NULL, 0, 0);
+            layer_record(REC_CREATE, layer_name_object(st.st_ino), rel, NULL, 0, 0);
     }
-    unlock();
+    layer_unlock();
     errno = saved;
     return fd;
 }
@@ -430,8 +426,8 @@ static int import_one(const char *path, const struct stat *st, int kind, struct 
     (void)kind;
     if (where->level == 0)
         return 0;
-    const uint32_t object = name_object(st->st_ino);
-    record(S_ISDIR(st->st_mode) ? REC_MKDIR : REC_CREATE, object, rel, NULL, 0, 0);
+    const uint32_t object = layer_name_object(st->st_ino);
+    layer_record(S_ISDIR(st->st_mode) ? REC_MKDIR : REC_CREATE, object, rel, NULL, 0, 0);
     if (S_ISREG(st->st_mode)) {
         import_bytes(path, object);
         sync_now(object, rel, false);
@@ -465,7 +461,7 @@ static ssize_t write_badly(int fd, const struct iovec *iov, int n, off_t at, off
     first.iov_len = first.iov_len / SECTOR > 0 ? below(first.iov_len / SECTOR) * SECTOR : 0;
     if (why == EIO && first.iov_len > 0 && write_at(fd, &first, 1, at) == (ssize_t)first.iov_len)
         record_write(object, (uint64_t)where, &first, 1, first.iov_len);
-    return failed(why);
+    return layer_failed(why);
 }
 
 /* at -1: where the descriptor stands. */
@@ -475,20 +471,20 @@ static ssize_t write_any(int fd, const struct iovec *iov, int n, off_t at)
     struct open_file *f = file_of(fd);
     if (!f)
         return write_at(fd, iov, n, at);
-    lock();
+    layer_lock();
     off_t where = at;
     if (at < 0) {
         where = (off_t)syscall(SYS_lseek, fd, 0, SEEK_CUR);
         if ((syscall(SYS_fcntl, fd, F_GETFL) & O_APPEND) && syscall(SYS_fstat, fd, &st) == 0)
             where = st.st_size;
     }
-    const int why = fails(REC_WRITE, f->path);
+    const int why = layer_fails(REC_WRITE, f->path);
     const ssize_t done =
         why ? write_badly(fd, iov, n, at, where, f->object, why) : write_at(fd, iov, n, at);
     const int saved = errno;
     if (done > 0)
         record_write(f->object, (uint64_t)where, iov, n, (size_t)done);
-    unlock();
+    layer_unlock();
     errno = saved;
     return done;
 }
@@ -543,12 +539,12 @@ static int truncate_any(int fd, off_t len)
     struct open_file *f = file_of(fd);
     if (!f)
         return (int)syscall(SYS_ftruncate, fd, len);
-    lock();
-    const int why = fails(REC_TRUNCATE, f->path);
-    const int rc = why ? failed(why) : (int)syscall(SYS_ftruncate, fd, len);
+    layer_lock();
+    const int why = layer_fails(REC_TRUNCATE, f->path);
+    const int rc = why ? layer_failed(why) : (int)syscall(SYS_ftruncate, fd, len);
     if (rc == 0)
-        record(REC_TRUNCATE, f->object, NULL, NULL, 0, (uint64_t)len);
-    unlock();
+        layer_record(REC_TRUNCATE, f->object, NULL, NULL, 0, (uint64_t)len);
+    layer_unlock();
     return rc;
 }
 
@@ -575,9 +571,9 @@ int truncate(const char *path, off_t len)
 
 static void unsupported(const char *what)
 {
-    lock();
-    record(REC_UNSUPPORTED, 0, what, NULL, 0, 0);
-    unlock();
+    layer_lock();
+    layer_record(REC_UNSUPPORTED, 0, what, NULL, 0, 0);
+    layer_unlock();
 }
 
 static int allocate_any(int fd, int mode, off_t at, off_t len)
@@ -587,14 +583,14 @@ static int allocate_any(int fd, int mode, off_t at, off_t len)
         return 0; /* a reserve that nobody sees, and costly in memory */
     if (!f)
         return (int)syscall(SYS_fallocate, fd, mode, at, len);
-    lock();
-    const int why = fails(REC_ALLOCATE, f->path);
-    const int rc = why ? failed(why) : (int)syscall(SYS_fallocate, fd, mode, at, len);
+    layer_lock();
+    const int why = layer_fails(REC_ALLOCATE, f->path);
+    const int rc = why ? layer_failed(why) : (int)syscall(SYS_fallocate, fd, mode, at, len);
     const int saved = errno;
     const int other = mode & ~FALLOC_FL_KEEP_SIZE;
     if (rc == 0 && mode == 0)
-        record(REC_ALLOCATE, f->object, NULL, NULL, 0, (uint64_t)(at + len));
-    unlock();
+        layer_record(REC_ALLOCATE, f->object, NULL, NULL, 0, (uint64_t)(at + len));
+    layer_unlock();
     /* A hole behind the end, by which RocksDB gives back what it had reserved, changes nothing. */
     struct stat st;
     if (rc == 0 && other && syscall(SYS_fstat, fd, &st) == 0 && at < st.st_size)
@@ -665,23 +661,23 @@ static int sync_any(int fd, long how)
     struct open_file *f = file_of(fd);
     if (!f)
         return no_sync ? 0 : (int)syscall(how, fd);
-    lock();
+    layer_lock();
     const struct open_file what = *f;
-    const int why = fails(REC_SYNC_BEGIN, what.path);
+    const int why = layer_fails(REC_SYNC_BEGIN, what.path);
     const uint64_t began = shared->records, wait = sync_us ? below(sync_us) : 0;
     const bool is_lie = lies_about(&what);
     if (why || !is_lie)
         put_sync(why ? REC_SYNC_FAILED : REC_SYNC_BEGIN, &what, 0);
-    unlock();
+    layer_unlock();
     if (why)
-        return failed(why);
+        return layer_failed(why);
     const struct timespec t = {.tv_nsec = (long)wait * 1000};
     nanosleep(&t, NULL);
     if (is_lie)
         return 0;
-    lock();
+    layer_lock();
     put_sync(REC_SYNC_END, &what, began);
-    unlock();
+    layer_unlock();
     return 0;
 }
 
@@ -700,134 +696,4 @@ int sync_file_range(int fd, off64_t at, off64_t len, unsigned flags)
     if (file_of(fd) || no_sync) /* it promises nothing */
         return 0;
     return (int)syscall(SYS_sync_file_range, fd, at, len, flags);
-}
-
-/* ---- names ---------------------------------------------------------------------------------- */
-
-static int rename_any(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
-{
-    char rel[REC_PATH_MAX], rel2[REC_PATH_MAX];
-    if (!is_ours(from_dir, from, rel) || !is_ours(to_dir, to, rel2))
-        return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
-    lock();
-    const uint32_t object = object_at(from);
-    struct known *replaced = leaving(to);
-    const int why = fails(REC_RENAME, rel);
-    const int rc =
-        why ? failed(why) : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
-    const int saved = errno;
-    if (rc == 0)
-        record(REC_RENAME, object, rel, rel2, 0, 0);
-    if (rc == 0 && replaced && replaced->object != object)
-        replaced->object = 0;
-    unlock();
-    errno = saved;
-    return rc;
-}
-
-int rename(const char *from, const char *to)
-{
-    return rename_any(AT_FDCWD, from, AT_FDCWD, to, 0);
-}
-
-int renameat(int from_dir, const char *from, int to_dir, const char *to)
-{
-    return rename_any(from_dir, from, to_dir, to, 0);
-}
-
-int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
-{
-    return rename_any(from_dir, from, to_dir, to, flags);
-}
-
-static int unlink_any(int dir, const char *path, int flags)
-{
-    char rel[REC_PATH_MAX];
-    if (!is_ours(dir, path, rel))
-        return (int)syscall(SYS_unlinkat, dir, path, flags);
-    lock();
-    const enum rec_op op = flags & AT_REMOVEDIR ? REC_RMDIR : REC_UNLINK;
-    const uint32_t object = object_at(path);
-    struct known *gone = leaving(path);
-    const int why = object ? fails(op, rel) : 0;
-    const int rc = why ? failed(why) : (int)syscall(SYS_unlinkat, dir, path, flags);
-    const int saved = errno;
-    if (rc == 0)
-        record(op, object, rel, NULL, 0, 0);
-    if (rc == 0 && gone)
-        gone->object = 0;
-    unlock();
-    errno = saved;
-    return rc;
-}
-
-int unlink(const char *path)
-{
-    return unlink_any(AT_FDCWD, path, 0);
-}
-
-int unlinkat(int dir, const char *path, int flags)
-{
-    return unlink_any(dir, path, flags);
-}
-
-int rmdir(const char *path)
-{
-    return unlink_any(AT_FDCWD, path, AT_REMOVEDIR);
-}
-
-int remove(const char *path)
-{
-    const int rc = unlink_any(AT_FDCWD, path, 0);
-    return rc != 0 && errno == EISDIR ? rmdir(path) : rc;
-}
-
-static int mkdir_any(int dir, const char *path, mode_t mode)
-{
-    char rel[REC_PATH_MAX];
-    struct stat st;
-    if (!is_ours(dir, path, rel))
-        return (int)syscall(SYS_mkdirat, dir, path, mode);
-    lock();
-    const bool is_new = syscall(SYS_faccessat, dir, path, F_OK) != 0;
-    const int why = is_new ? fails(REC_MKDIR, rel) : 0;
-    const int rc = why ? failed(why) : (int)syscall(SYS_mkdirat, dir, path, mode);
-    const int saved = errno;
-    if (rc == 0 && syscall(SYS_newfstatat, dir, path, &st, 0) == 0)
-        record(REC_MKDIR, name_object(st.st_ino), rel, NULL, 0, 0);
-    unlock();
-    errno = saved;
-    return rc;
-}
-
-int mkdir(const char *path, mode_t mode)
-{
-    return mkdir_any(AT_FDCWD, path, mode);
-}
-
-int mkdirat(int dir, const char *path, mode_t mode)
-{
-    return mkdir_any(dir, path, mode);
-}
-
-int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
-{
-    char rel[REC_PATH_MAX], rel2[REC_PATH_MAX];
-    if (!is_ours(from_dir, from, rel) || !is_ours(to_dir, to, rel2))
-        return (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
-    lock();
-    const uint32_t object = object_at(from);
-    const int why = fails(REC_LINK, rel);
-    const int rc = why ? failed(why) : (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
-    const int saved = errno;
-    if (rc == 0)
-        record(REC_LINK, object, rel, rel2, 0, 0);
-    unlock();
-    errno = saved;
-    return rc;
-}
-
-int link(const char *from, const char *to)
-{
-    return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
 }

@@ -64,10 +64,8 @@ MUTANTS = [
      "        if (!write_cache_find(&sh->caches[r->ledger->device->number], r->job.ledger,\n"
      "                              w->found[i].entry))\n", ""),
     ("a log goes although the last that was moved is not named in its new place", "bookie/compaction.c",
-     "            TRY(entry_index_blocks(j->conf->index, j->ledger, take_block, j));\n    }\n"
-     "    return flush(j);",
-     "            TRY(entry_index_blocks(j->conf->index, j->ledger, take_block, j));\n    }\n"
-     "    return ERR_OK;"),
+     "            TRY(take_ledger(j));\n    }\n    return flush(j);",
+     "            TRY(take_ledger(j));\n    }\n    return ERR_OK;"),
     ("a log goes before what was moved is named in its new place", "bookie/reclaim.c",
      "    const enum err err = move_rest(o, c, &res);",
      "    TRY(remove_log(o, c, \"entry_log.compacted\"));\n"
