@@ -27,8 +27,8 @@ sys.path.insert(0, here)
 sys.path.insert(0, os.path.join(here, "lib"))
 import lgm  # noqa: E402
 from lgm_cluster import ETCD, Cluster, stable_port  # noqa: E402
-from lgm_ledgers import (CLOSED, lacking, ledgers, marks, named_in, registered,  # noqa: E402
-                         remove)
+from lgm_ledgers import (CLOSED, lacking, ledgers, marks, named_in, owned,  # noqa: E402
+                         registered, remove)
 from lgm_net import Net, NotPermitted  # noqa: E402
 from tiers import Load  # noqa: E402
 
@@ -42,7 +42,9 @@ BOOKIE = {"zkTimeout": 4000, "rwRereplicateBackoffMs": 500, "openLedgerRereplica
 BROKER = {"managedLedgerDefaultEnsembleSize": 3, "managedLedgerDefaultWriteQuorum": 3,
           "managedLedgerDefaultAckQuorum": 2, "managedLedgerMinLedgerRolloverTimeMinutes": 0,
           "managedLedgerMaxEntriesPerLedger": 3000, "bookkeeperClientTimeoutInSeconds": 5}
-TOPICS = ["public/default/gone-1", "public/default/gone-2", "public/kept/kept-1", "public/kept/kept-2"]
+# With records a second: what is kept is consumed in the end, the fast one has several entries on their way.
+TOPICS = {"public/default/gone-1": 150, "public/default/gone-2": 150, "public/kept/kept-1": 600,
+          "public/kept/kept-2": 150}
 DISK_MB = 512
 GOES_ON_S = 60  # after the faults are over
 WHOLE_S = 240
@@ -129,8 +131,9 @@ class World:
         assert self.admin("namespaces/public/kept", "PUT", {})
         assert self.admin("namespaces/public/kept/retention", "POST",
                           {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
-        self.loads = [Load(self.cluster, self.folder, "persistent://" + t, rate=150, idle=idle,
-                           more=["--no-batching"] if t.endswith("1") else []) for t in TOPICS]
+        self.loads = [Load(self.cluster, self.folder, "persistent://" + t, rate=rate, idle=idle,
+                           more=["--no-batching"] if t.endswith("1") else [], late="/kept/" in t)
+                      for t, rate in TOPICS.items()]
 
     def kill(self, *them):
         for p in them:
@@ -184,7 +187,8 @@ class World:
         def further():
             for load in self.loads:
                 assert load.producer.poll() is None, f"{load.topic}: {load.producer.communicate()}"
-                assert load.consumer.poll() is None, f"{load.topic}: {load.consumer.communicate()}"
+                assert not load.consumer or load.consumer.poll() is None, (load.topic,
+                                                                           load.consumer.communicate())
             return all(load.lines() > n + 20 for load, n in zip(self.loads, before))
         self.wait(further, GOES_ON_S, f"publishing goes on: {[t.lines() for t in self.loads]} "
                                       f"after {before}")
@@ -202,7 +206,8 @@ class World:
             return f"{len(marked)} ledgers are marked: {marked[:5]}"
         if missing := set(named_in(found)) - there:
             return f"ledgers name {missing}"
-        if still := [ledger for ledger in found if ledger.id in opened and ledger.state != CLOSED]:
+        if still := owned(self.cluster, [ledger for ledger in found
+                                         if ledger.id in opened and ledger.state != CLOSED]):
             return f"open: {still[:5]}"
         fresh = [ledger for ledger in found if ledger.state == CLOSED and ledger not in self.whole_ones]
         for ledger in fresh:
@@ -348,6 +353,23 @@ def change(w, rng, free):
     w.launch(victim, *([broker] if broker else []))
 
 
+def behind(w, rng, free):
+    """A bookie lacks what the two others acknowledged, and answers first when its ledgers are recovered."""
+    broker, bookie = free(w.cluster.brokers), free(w.cluster.bookies)
+    seconds, thaws = rng.uniform(0.2, 2), rng.choice([0, 0, 0.01, 0.05])
+    if not broker or not bookie:
+        return
+    yield f"SIGSTOP {bookie.name}, kill -9 {broker.name} after {seconds:.1f} s, then it goes on"
+    if bookie.is_running:
+        bookie.freeze()
+    yield seconds
+    w.kill(broker)
+    yield thaws
+    if bookie.is_running:
+        bookie.thaw()
+    w.launch(broker)
+
+
 def wipe(w, rng, free):
     """Its disks are empty; it comes back as somebody else."""
     b = free(w.cluster.bookies)
@@ -405,7 +427,7 @@ def until_unnamed(w, old):
 # How often, of 100 or so; and whether what was lost before must be made up for first: a quorum of Qa=2
 # allows for one loss of a disk at a time.
 FAULTS = {"kill": (kill, 25), "kill-many": (kill_many, 8), "stop": (stop, 20), "cut": (cut, 20),
-          "alone": (alone, 10), "fill": (fill, 12), "change": (change, 12), "wipe": (wipe, 5),
+          "alone": (alone, 10), "fill": (fill, 12), "change": (change, 12), "behind": (behind, 10), "wipe": (wipe, 5),
           "retire": (retire, 4), "forget": (forget, 5)}
 LOSSES = ("wipe", "retire", "forget")
 NEED_NET = ("cut", "alone")

@@ -31,7 +31,9 @@ from lgm_cluster import ETCD, Cluster  # noqa: E402
 class Load:
     """A verifying producer and consumer on one topic, through all brokers."""
 
-    def __init__(self, cluster, folder, topic="verify-me", rate=5000, more=(), consume=(), idle=90):
+    def __init__(self, cluster, folder, topic="verify-me", rate=5000, more=(), consume=(), idle=90,
+                 late=False):
+        """late: consumed in the end, when all of it comes from the bookies."""
         self.cluster, self.topic = cluster, topic
         self.log = os.path.join(folder, topic.replace("/", "-") + ".log")
         self.url = "pulsar://" + ",".join(f"{b.host}:{b.port}" for b in cluster.brokers)
@@ -39,10 +41,11 @@ class Load:
                                    self.log, "--rate", str(rate), *more)
         lgm.wait_until(lambda: os.path.exists(self.log) and self.lines() > 10, 30,
                        "first acknowledgements")
-        self.consumer = self.spawn("verify", "consume", topic, "--log", self.log, "--idle", str(idle),
-                                   *consume)
+        self.consume = ["verify", "consume", topic, "--log", self.log, "--idle", str(idle), *consume]
         self.is_ordered = not consume
-        lgm.wait_until(self.is_consumed, 30, "the consumer is in")
+        self.consumer = None if late else self.spawn(*self.consume)
+        if not late:
+            lgm.wait_until(self.is_consumed, 30, "the consumer is in")
 
     def is_consumed(self):
         pages = [b.http("/metrics")[1] for b in self.cluster.brokers]
@@ -70,7 +73,8 @@ class Load:
         out, err = self.producer.communicate(timeout=60 * lgm.SLOW)
         assert self.producer.returncode == 0, f"producer: {self.producer.returncode} {out} {err}"
         print(f"      {out.strip()}")
-        out, err = self.consumer.communicate(timeout=180 * lgm.SLOW)
+        self.consumer = self.consumer or self.spawn(*self.consume)
+        out, err = self.consumer.communicate(timeout=300 * lgm.SLOW)
         print(f"      {out.strip()} {err.strip()}", flush=True)
         verdict = lgm.verdict(out)
         assert self.consumer.returncode == 0 or not all_there, f"consumer: {self.consumer.returncode} {out} {err}"

@@ -79,6 +79,22 @@ def ledgers(cluster):
     return found
 
 
+def number(value):
+    """As a protobuf has it."""
+    out = bytearray()
+    while value > 0x7f:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def owned(cluster, some):
+    """Those that a topic or a subscription names.  One that its maker did not live to use is nobody's, and
+    stays open."""
+    nodes = [value for _, value in etcd_range(cluster.etcd, "/managed-ledgers/")]
+    return [ledger for ledger in some if any(number(ledger.id) in value for value in nodes)]
+
+
 def marks(cluster):
     return [key for key, _ in etcd_range(cluster.etcd, "/ledgers/underreplication/ledgers/")]
 
