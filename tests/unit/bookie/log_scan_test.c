@@ -196,6 +196,7 @@ START_TEST(a_record_in_a_payload_is_none)
     s = (struct log_scan){.disk = d, .dir = "logs", .log = 2, .record = take};
     strangers = 0;
     ck_assert_int_eq(log_scan(&s), ERR_OK);
+    log_usage_end(&s.seal);
     ck_assert_uint_eq(s.records, 1);
     fake_disk_drop(&disk);
 }
