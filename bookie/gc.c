@@ -206,8 +206,10 @@ static void run_round(struct gc *g)
     const uint64_t start = loop_clock();
     const bool asked = choose(g);
     began(g, asked);
-    for (unsigned i = 0; i < g->n; i++)
+    for (unsigned i = 0; i < g->n; i++) { /* not at the start, which is to be quick */
+        g->devices[i].reclaim.reserve_bytes = (uint64_t)g->conf.conf->gc_reserve_mb * 1024 * 1024;
         reclaim_prepare(&g->devices[i].reclaim);
+    }
     gc_round_run(g);
     reclaim_all(g);
     gc_heal_run(g);
@@ -267,7 +269,6 @@ static void set_up(struct gc *g)
     for (unsigned i = 0; i < g->n; i++) {
         struct gc_device *d = &g->devices[i];
         reclaim_init(&d->reclaim, g->conf.disk, d->dir, d->log, d->index, &g->stats.logs);
-        d->reclaim.reserve_bytes = (uint64_t)c->gc_reserve_mb * 1024 * 1024;
         d->reclaim.compaction.pace = pace;
         d->reclaim.compaction.damaged = damaged;
         d->reclaim.compaction.ctx = g;

@@ -223,8 +223,9 @@ static enum err fill(struct disk_file *f, uint64_t bytes)
     for (uint64_t at = 0; at < bytes; at += PIECE) {
         struct iovec iov = {zeros, bytes - at < PIECE ? bytes - at : PIECE};
         TRY(f->disk->ops->write(f, at, &iov, 1));
+        TRY(f->disk->ops->sync(f)); /* a piece at a time: others sync on this device too */
     }
-    return f->disk->ops->sync(f);
+    return ERR_OK;
 }
 
 static bool has_reserve(struct reclaim *r, const char *path)
