@@ -6,7 +6,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { FIRST_WAIT_US = 1000 * 1000 };
+enum { FIRST_WAIT_US = 1000 * 1000, LOOK_US = 10 * 1000 * 1000 };
 
 uint64_t gc_now_ms(void)
 {
@@ -217,6 +217,27 @@ static void run_round(struct gc *g)
     histogram_note(&g->stats.round_us, loop_clock() - start);
 }
 
+static bool is_asked(struct gc *g)
+{
+    pthread_mutex_lock(&g->lock);
+    const bool asked = g->asked || g->resumed || g->stopping;
+    pthread_mutex_unlock(&g->lock);
+    return asked;
+}
+
+/* Until the next round; the store is looked at meanwhile, so that one that has gone back has no
+ * time to come as far again. */
+static void wait_for_round(struct gc *g, uint64_t until)
+{
+    for (;;) {
+        const uint64_t look = loop_clock() + LOOK_US;
+        wait_until(g, look < until ? look : until, true);
+        if (look >= until || is_asked(g))
+            return;
+        gc_round_look(g);
+    }
+}
+
 static void *gc_main(void *arg)
 {
     struct gc *g = arg;
@@ -226,7 +247,7 @@ static void *gc_main(void *arg)
     g->depth = GC_LISTING;
     reclaim_all(g); /* what was left by a crash */
     for (;;) {
-        wait_until(g, loop_clock() + wait, true);
+        wait_for_round(g, loop_clock() + wait);
         if (gc_stops(g))
             return NULL;
         run_round(g);

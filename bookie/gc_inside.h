@@ -40,6 +40,7 @@ struct gc {
     uint64_t pace_at;                      /* when compaction may go on */
     int64_t damaged[GC_DAMAGED_MAX];       /* ledgers with records that compaction cannot read */
     unsigned damaged_n;
+    uint64_t stored_at; /* when the guard's memory was, outside a round */
 
     pthread_t thread;
     bool started;
@@ -58,6 +59,7 @@ uint64_t gc_now_ms(void);
 /* gc_round.c: the metadata is asked, and what is gone there goes here. */
 void gc_round_recall(struct gc *g); /* at the start: what is in the trash, or going */
 void gc_round_run(struct gc *g);
+void gc_round_look(struct gc *g); /* between two: is it still the same store? */
 void gc_round_tell(struct gc *g); /* that it is halted, if it is */
 
 /* gc_purge.c: one ledger leaves this bookie.  Begun: nobody finds it any more; ERR_BUSY: something

@@ -8,7 +8,7 @@
 #include "common/mem.h"
 #include "common/rng.h"
 
-enum { TOMBS_MAX = 1000000 };
+enum { TOMBS_MAX = 1000000, STORE_US = 60 * 1000 * 1000 };
 
 /* Ledgers that went from a device. */
 struct tombs {
@@ -40,6 +40,10 @@ static enum err store_memory(struct gc *g)
 void gc_round_tell(struct gc *g)
 {
     const enum gc_halt halt = g->guard.memory.halt;
+    pthread_mutex_lock(&g->lock);
+    g->state.halt = halt;
+    g->state.vanished = g->guard.vanished;
+    pthread_mutex_unlock(&g->lock);
     metric_set(&g->stats.halted, halt != GC_GOES);
     if (halt)
         log_event(LOG_ERROR, "gc.halted", F_STR("bookie", g->conf.bookie_id),
@@ -105,6 +109,19 @@ static enum err check_store(struct gc *g)
         return ERR_OK;
     halt(g);
     return ERR_NOT_ALLOWED;
+}
+
+/* What it shows is written down once in a while; what was seen last is remembered until then. */
+void gc_round_look(struct gc *g)
+{
+    const uint64_t before = g->guard.memory.revision;
+    if (g->guard.memory.halt || check_store(g) || g->guard.memory.revision == before)
+        return;
+    if (loop_clock() < g->stored_at + STORE_US)
+        return;
+    g->stored_at = loop_clock();
+    if (store_memory(g))
+        log_event(LOG_WARN, "gc.memory_unsaved", F_STR("reason", "it is tried again"));
 }
 
 /* What an answer tells besides: it did not come from an older store. */
