@@ -388,7 +388,8 @@ enum err journal_replay(struct journal *j, journal_record_fn *each, void *ctx)
     const bool is_here = journal_files_have(&j->files, from.file);
     if (j->conf.may_lack && !is_here) /* what there is goes on with whatever number it has */
         from.sequence = JOURNAL_ANY;
-    TRY(journal_scan(&j->files, from, j->conf.synced, j->conf.record_max, each, ctx, &j->sequence));
+    TRY(journal_scan(&j->files, from, j->conf.may_lack ? 0 : j->conf.synced, j->conf.record_max,
+                     each, ctx, &j->sequence));
     if (j->sequence < j->from.sequence)
         j->sequence = j->from.sequence;
     return ERR_OK;

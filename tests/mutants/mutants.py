@@ -331,6 +331,17 @@ MUTANTS = [
     ("what is frozen is thawed although it was not flushed (D.7 c)", "bookie/checkpoint.c",
      "    if (err)\n        return err;\n    storage_each_shard(c->storage, thaw_shard, c);",
      "    storage_each_shard(c->storage, thaw_shard, c);"),
+    ("an add waits behind those for another device", "bookie/add.c",
+     "r->at->parked_on[l->device->number] > 0", "!list_empty(&r->at->parked)"),
+    ("what waits for a device gives its place away", "bookie/add.c",
+     "list_push_front(before, &r->waiting);", "list_push_back(&st->parked, &r->waiting);"),
+    ("a proof that the last group was synced is none", "bookie/journal_scan.c",
+     "        if (!err && r.group > missing)", "        if (!err && r.kind != JOURNAL_PROOF && r.group > missing)"),
+    ("a journal's proof takes a number", "bookie/journal.c",
+     "                                     .sequence = j->sequence,\n                                     .group = j->sequence,",
+     "                                     .sequence = j->sequence,\n                                     .group = j->sequence++,"),
+    ("a header does not say what was before its file", "bookie/journal_scan.c",
+     "    if (!err && *next != JOURNAL_ANY && first > *next)", "    if (!err && *next != JOURNAL_ANY && first > *next + 1000000)"),
     ("a new device needs nothing of what is replayed", "bookie/storage.c",
      "        TRY(device_store_marks(d, &marks));\n        d->marks = marks;\n        d->is_new = false;\n",
      "        (void)marks;\n"),
@@ -431,7 +442,9 @@ MUTANTS = [
 
 # Which unit tests of bookie/ are to kill a bug in this file; otherwise the file's own.
 BOOKIE_TESTS = {
+    "add": ["parked"],
     "checkpoint": ["devices", "storage"],
+    "journal_scan": ["journal"],
     "storage": ["devices"],
     "device": ["devices"],
     "gc_round": ["gc"], "gc_purge": ["gc"], "gc_moved": ["gc"], "ledgers": ["gc"],

@@ -81,8 +81,11 @@ enum err store_start(struct store *s)
                     .queue_bytes = (4 << 20) * s->n_journals,
                     .record_max = 64 << 10,
                     .loops = &s->loops,
+                    .group_done = s->group_done,
                     .failed = failed,
                     .ctx = s},
+        .room = s->room,
+        .ctx = s,
     };
     return storage_open(&s->storage, &conf);
 }

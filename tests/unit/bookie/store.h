@@ -28,6 +28,8 @@ struct store {
     unsigned n_devices, n_journals;
     uint64_t flush_interval_ms;
     uint64_t half_bytes;
+    void (*room)(void *ctx, unsigned shard); /* as storage.h and journal.h have them; ctx: this */
+    void (*group_done)(void *ctx, struct loop *home);
     char *dirs[DEVICES_MAX], *index_dirs[DEVICES_MAX], *journal_dirs[JOURNALS_MAX];
     atomic_bool acked[STORE_LEDGERS][STORE_ENTRIES], fenced[STORE_LEDGERS];
     atomic_uint failures, waiting;
