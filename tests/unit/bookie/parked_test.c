@@ -1,3 +1,4 @@
+#include <sched.h>
 #include <string.h>
 
 #include "bookie/handlers.h"
@@ -116,18 +117,31 @@ static void expect(int64_t ledger, int64_t entry)
     ck_assert_int_eq(r.entry, entry);
 }
 
+/* Its checkpoint fails, so that nobody is told of room meanwhile. */
+static void get_stuck(unsigned device)
+{
+    struct checkpoint *c = st->storage->devices[device].checkpoint;
+    fake_disk_fail(st->disk, FAKE_OPEN, 0, UINT32_MAX);
+    fill(device, true);
+    checkpoint_kick(c);
+    while (metric_get(&checkpoint_stats(c)->failures) == 0)
+        sched_yield();
+}
+
 START_TEST(adds_wait_for_their_own_device_only)
 {
     begin();
-    fill(0, true);
+    ck_assert_int_eq(peer_add(peer, 0, on[0][1], 7, 100), BOOKIE_OK);
+    get_stuck(0);
     for (int64_t e = 0; e < 3; e++)
         peer_send_add(peer, 0, false, on[0][0], e, 100);
     for (int64_t e = 0; e < 3; e++)
         ck_assert_int_eq(peer_add(peer, 0, on[1][0], e, 100), BOOKIE_OK);
+    ck_assert_int_eq(metric_get(&metrics.parked_adds), 3);
     fill(1, true);
     peer_send_add(peer, 0, false, on[1][1], 0, 100);
     fill(0, false);
-    checkpoint_kick(st->storage->devices[0].checkpoint);
+    fake_disk_fail(st->disk, FAKE_OPEN, 0, 0);
     for (int64_t e = 0; e < 3; e++) /* in their order, past nobody else's */
         expect(on[0][0], e);
     ck_assert_int_eq(peer_add(peer, 0, on[0][1], 0, 100), BOOKIE_OK);
@@ -135,6 +149,26 @@ START_TEST(adds_wait_for_their_own_device_only)
     checkpoint_kick(st->storage->devices[1].checkpoint);
     expect(on[1][1], 0);
     ck_assert_int_eq(metric_get(&metrics.parked_adds), 0);
+    end();
+}
+END_TEST
+
+/* However often they are tried. */
+START_TEST(those_that_wait_keep_their_order)
+{
+    begin();
+    struct checkpoint *c = st->storage->devices[0].checkpoint;
+    fill(0, true);
+    for (int64_t e = 0; e < 5; e++)
+        peer_send_add(peer, 0, false, on[0][e % 2], e, 100);
+    const int64_t runs = metric_get(&checkpoint_stats(c)->runs);
+    while (metric_get(&metrics.parked_adds) < 5 ||
+           metric_get(&checkpoint_stats(c)->runs) < runs + 3)
+        checkpoint_kick(c);
+    fill(0, false);
+    checkpoint_kick(c);
+    for (int64_t e = 0; e < 5; e++)
+        expect(on[0][e % 2], e);
     end();
 }
 END_TEST
@@ -154,6 +188,7 @@ END_TEST
 int main(void)
 {
     return suite_run("parked", (suite_case[]){SUITE_CASE(adds_wait_for_their_own_device_only),
+                                              SUITE_CASE(those_that_wait_keep_their_order),
                                               SUITE_CASE(what_still_waits_at_the_end_is_refused),
                                               {0}});
 }
