@@ -382,6 +382,26 @@ enum err journal_open(struct journal **out, const struct journal_conf *conf, str
     return err;
 }
 
+/* A process that was killed may have left a group that it had not synced: it has just been
+ * believed, and the next file's header will prove that it was there. */
+static enum err sync_replayed(struct journal *j)
+{
+    struct disk *d = j->files.disk;
+    for (unsigned i = 0; i < j->files.n; i++) {
+        struct disk_file *f;
+        if (j->files.ids[i] < j->from.file)
+            continue;
+        char *path = journal_file_path(&j->files, j->files.ids[i]);
+        enum err err = d->ops->open(d, path, DISK_READ, &f);
+        mem_free(path);
+        TRY(err);
+        err = d->ops->sync(f);
+        d->ops->close(&f);
+        TRY(err);
+    }
+    return ERR_OK;
+}
+
 enum err journal_replay(struct journal *j, journal_record_fn *each, void *ctx)
 {
     struct journal_mark from = j->from;
@@ -392,7 +412,7 @@ enum err journal_replay(struct journal *j, journal_record_fn *each, void *ctx)
                      each, ctx, &j->sequence));
     if (j->sequence < j->from.sequence)
         j->sequence = j->from.sequence;
-    return ERR_OK;
+    return sync_replayed(j);
 }
 
 enum err journal_start(struct journal *j)
