@@ -157,18 +157,23 @@ def soak(args, folder):
     with Cluster(args.build, folder, bookie_conf=BOOKIE, broker_conf=BROKER) as c:
         gone = Load(c, folder, "gone", args.rate, ["--size", str(SIZE), "--no-batching"])
         kept, minutes = Kept(c, folder, args.rate // 50), Minutes(c)
-        victims = [c.bookies[0], c.bookies[1], c.brokers[0]]
-        for number in range(1, args.minutes + 1):
-            began = time.monotonic()
-            kept.read_again()
-            time.sleep(rng.uniform(10, 40))
-            victim = victims[number % len(victims)]
-            kill(victim, rng)
-            gone.wait_for_progress(60, f"publishing goes on after {victim.name} came back")
-            time.sleep(max(0.0, 60 - (time.monotonic() - began)))
-            minutes.note(number, victim.name, gone.lines(), kept.records())
-        gone.end()
-        kept.end()
+        try:
+            victims = [c.bookies[0], c.bookies[1], c.brokers[0]]
+            for number in range(1, args.minutes + 1):
+                began = time.monotonic()
+                kept.read_again()
+                time.sleep(rng.uniform(10, 40))
+                victim = victims[number % len(victims)]
+                kill(victim, rng)
+                gone.wait_for_progress(60, f"publishing goes on after {victim.name} came back")
+                time.sleep(max(0.0, 60 - (time.monotonic() - began)))
+                minutes.note(number, victim.name, gone.lines(), kept.records())
+            gone.end()
+            kept.end()
+        finally:
+            for p in (gone.producer, gone.consumer, kept.producer, kept.reader):
+                if p and p.poll() is None:
+                    p.kill()
         minutes.judge_disk(args.rate)
         print(f"      disks bounded; {minutes.judge_memory()}")
 
