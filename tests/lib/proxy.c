@@ -17,7 +17,7 @@ enum { PAIRS_MAX = 64 };
 
 struct pair {
     int client, target;
-    bool swallowed;
+    bool swallows; /* something went through it meanwhile: an answer is lost, or owed */
 };
 
 struct proxy {
@@ -81,10 +81,9 @@ static void serve_pair(struct proxy *p, unsigned i, const struct pollfd *fds, en
 
     if (fds[0].revents)
         open = pass(pair->client, pair->target, false);
-    if (open && fds[1].revents) {
+    if (open && fds[1].revents)
         open = pass(pair->target, pair->client, mode == PROXY_SWALLOW);
-        pair->swallowed |= mode == PROXY_SWALLOW;
-    }
+    pair->swallows |= mode == PROXY_SWALLOW && (fds[0].revents || fds[1].revents);
     if (!open)
         drop(p, i);
 }
@@ -92,7 +91,7 @@ static void serve_pair(struct proxy *p, unsigned i, const struct pollfd *fds, en
 static void change_mode(struct proxy *p, enum proxy_mode mode)
 {
     for (unsigned i = p->n; i-- > 0;)
-        if (mode == PROXY_CUT || (mode == PROXY_PASS && p->at[i].swallowed))
+        if (mode == PROXY_CUT || (mode == PROXY_PASS && p->at[i].swallows))
             drop(p, i);
 }
 

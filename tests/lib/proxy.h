@@ -4,7 +4,8 @@
  *                                     PROXY_SWALLOW: what the target answers is lost
  *                                     PROXY_CUT: connections are closed, new ones too
  *
- * Going back to PASS closes what was swallowed from: half a stream is no stream.
+ * Going back to PASS closes what was used meanwhile: half a stream is no stream, and an answer that
+ * comes late must be lost too.
  *
  * Threads: its own; proxy_set() from any.
  */

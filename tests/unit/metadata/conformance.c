@@ -212,6 +212,8 @@ static void counters_give_blocks(struct metadata *m)
 /* ---- many at once --------------------------------------------------------------------------- */
 
 enum { LOOPS = 4, ROUNDS = 100, PIPELINED = 200 };
+/* A store may leave out a block when it could not know whether it had it. */
+enum { NUMBERS = 2 * LOOPS * ROUNDS * 3 };
 
 /* One loop that adds one to a number by compare-and-set until it has done so ROUNDS times. */
 struct adder {
@@ -300,6 +302,7 @@ static void took(struct meta_call *c, const struct meta_reply *r)
     struct taker *t = container_of(c, struct taker, call);
 
     ck_assert_int_eq(r->err, ERR_OK);
+    ck_assert_int_le(r->first + 3, NUMBERS);
     for (int64_t i = r->first; i < r->first + 3; i++)
         ck_assert_int_eq(atomic_fetch_add(&t->taken[i], 1), 0);
     if (++t->done == ROUNDS)
@@ -319,7 +322,7 @@ static void counters_give_a_number_once(struct metadata *m)
 {
     struct loops loops;
     struct taker takers[LOOPS] = {0};
-    atomic_uchar *taken = mem_alloc(LOOPS * ROUNDS * 3 * sizeof *taken);
+    atomic_uchar *taken = mem_alloc(NUMBERS * sizeof *taken);
     atomic_int left = LOOPS;
 
     loops_start(&loops, "taker", LOOPS);
@@ -331,7 +334,7 @@ static void counters_give_a_number_once(struct metadata *m)
     wait_for_zero(&left);
     loops_stop(&loops);
     mem_free(taken);
-    ck_assert_int_eq(ask_counter(m, "/n", 1).first, LOOPS * ROUNDS * 3);
+    ck_assert_int_ge(ask_counter(m, "/n", 1).first, LOOPS * ROUNDS * 3);
 }
 
 /* Calls made without waiting happen in their order, and never answer in the caller's stack. */
