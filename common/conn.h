@@ -62,7 +62,7 @@ void conn_send(struct conn *c, struct slice s);         /* takes; whole frames, 
 void conn_send_chain(struct conn *c, struct chain *ch); /* takes what is in it */
 /* The same with a front that is copied before what is shared. */
 void conn_send_behind(struct conn *c, struct view front, const struct chain *rest);
-size_t conn_waiting(const struct conn *c);              /* bytes not yet with the kernel */
+size_t conn_waiting(const struct conn *c); /* bytes not yet with the kernel */
 /* Another conf.write_high from now on; if more than that waits, drained() follows. */
 void conn_set_write_high(struct conn *c, size_t write_high);
 void conn_pause(struct conn *c); /* no more frames until conn_resume(); counted, pairs nest */

@@ -40,8 +40,8 @@ struct ml_env {
     struct mem_pool *ledgers_pool, *cursors_pool; /* of managed ledgers, and their cursors */
     struct bookies_watch watch;
     struct meta_watch store; /* for UNSURE only: it may have gone back */
-    struct timer look;     /* age of ledgers, retention, idle sources */
-    struct slab *prefixes; /* broker entry metadata is cut from it */
+    struct timer look;       /* age of ledgers, retention, idle sources */
+    struct slab *prefixes;   /* broker entry metadata is cut from it */
     size_t prefixes_used;
     bool dropped; /* goes with the last deletion */
 };
