@@ -438,12 +438,15 @@ static bool enter(struct journal *j, struct journal_write *w, size_t *at)
     return false;
 }
 
-/* Of a draft that was taken the thread waits for the last one. */
-static void copied(struct journal *j, struct journal_draft *d)
+/* Of a draft that was taken the thread waits for the last one; to one that is filling it is called
+ * by the first, once that is there: a thread that wakes up twice a group costs more than the copy.
+ */
+static void copied(struct journal *j, struct journal_draft *d, bool is_first)
 {
     pthread_mutex_lock(&j->lock);
-    const bool wake = --d->copying == 0 && d != j->open;
+    const bool is_last = --d->copying == 0 && d != j->open;
     pthread_mutex_unlock(&j->lock);
+    const bool wake = is_first || is_last;
     if (wake)
         pthread_cond_signal(&j->woken);
 }
@@ -460,14 +463,12 @@ enum err journal_append(struct journal *j, struct journal_write *w)
         return ERR_BUSY;
     }
     struct journal_draft *d = j->open;
-    const bool wake = !d->writes.first;
+    const bool is_first = !d->writes.first;
     const bool has_place = enter(j, w, &at);
     pthread_mutex_unlock(&j->lock);
-    if (wake)
-        pthread_cond_signal(&j->woken);
     if (has_place) {
         draft_copy(d, at, w);
-        copied(j, d);
+        copied(j, d, is_first);
     }
     return ERR_OK;
 }
