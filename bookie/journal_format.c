@@ -43,7 +43,8 @@ void journal_record_draft(uint8_t *into, uint8_t kind, struct view head, struct 
     uint8_t *payload = into + JOURNAL_RECORD;
     put_u32(into + 4, (uint32_t)length);
     put_u64(into + 32, (uint64_t)kind << 56);
-    memcpy(payload, head.base, head.len);
+    if (head.len)
+        memcpy(payload, head.base, head.len);
     if (body.len)
         memcpy(payload + head.len, body.base, body.len);
     memset(payload + length, 0, journal_record_size(length) - JOURNAL_RECORD - length);

@@ -493,6 +493,7 @@ START_TEST(a_mark_proves_what_is_before_it)
     crash();
     flip(before.file, before.offset + 60);
     expect_refused(before.file, "mark is behind the missing");
+    journal_close(&journal);
     synced = before.sequence;
     ck_assert_int_eq(open_again(), ERR_OK); /* without it this is a torn tail */
     ck_assert_uint_eq(n_replayed, 4);
