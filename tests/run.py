@@ -38,6 +38,8 @@ def run(command, build, limit, slow):
         words = [sys.executable, *words, "--build", build]
     env = dict(os.environ, LGM_TEST_SLOW=str(slow), CK_DEFAULT_TIMEOUT="60",
                CK_TIMEOUT_MULTIPLIER=str(slow))
+    for own in ("LGM_URL", "LGM_ADMIN_URL", "LGM_LOG"):  # of whoever works with a cluster beside
+        env.pop(own, None)
     began = time.monotonic()
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", env=env, start_new_session=True) as process:
