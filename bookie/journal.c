@@ -49,21 +49,10 @@ struct journal {
     struct done_box boxes[64];
 };
 
-static uint64_t write_size(const struct journal_write *w)
-{
-    return journal_record_size(w->head.len + w->body.len);
-}
-
 static void note_queue(struct journal *j)
 {
     metric_set(&j->stats.queued_bytes, (int64_t)j->queued);
     metric_set(&j->stats.queued, (int64_t)j->queued_n);
-}
-
-/* What a waiting write counts: its record, and about what its request takes in memory. */
-static uint64_t write_cost(const struct journal_write *w)
-{
-    return write_size(w) + 256;
 }
 
 /* ---- from the journal thread back to the loops ---------------------------------------------- */
@@ -211,10 +200,8 @@ static void fill_from_queue(struct journal *j)
 /* Its writes do not wait for the journal any more. */
 static void uncount(struct journal *j, const struct journal_draft *d)
 {
-    for (const struct journal_write *w = d->writes.first; w; w = w->next) {
-        j->queued -= w->cost;
-        j->queued_n--;
-    }
+    j->queued -= d->cost;
+    j->queued_n -= d->n;
     note_queue(j);
 }
 
@@ -427,9 +414,9 @@ enum err journal_start(struct journal *j)
 }
 
 /* Under the lock: true when it has a place at once. */
-static bool enter(struct journal *j, struct journal_write *w, size_t *at)
+static bool enter(struct journal *j, struct journal_write *w, uint64_t cost, size_t *at)
 {
-    j->queued += w->cost;
+    j->queued += cost;
     j->queued_n++;
     note_queue(j);
     if (!j->queue.first && draft_reserve(j->open, w, at))
@@ -456,15 +443,15 @@ enum err journal_append(struct journal *j, struct journal_write *w)
     size_t at;
     if (w->head.len + w->body.len > j->conf.record_max)
         return ERR_TOO_BIG;
-    w->cost = write_cost(w);
+    const uint64_t cost = journal_write_cost(w);
     pthread_mutex_lock(&j->lock);
-    if (j->closing || j->queued + w->cost > j->conf.queue_bytes) {
+    if (j->closing || j->queued + cost > j->conf.queue_bytes) {
         pthread_mutex_unlock(&j->lock);
         return ERR_BUSY;
     }
     struct journal_draft *d = j->open;
     const bool is_first = !d->writes.first;
-    const bool has_place = enter(j, w, &at);
+    const bool has_place = enter(j, w, cost, &at);
     pthread_mutex_unlock(&j->lock);
     if (has_place) {
         draft_copy(d, at, w);

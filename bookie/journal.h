@@ -1,6 +1,6 @@
 /* journal.h - the write-ahead log of a bookie: durable before acknowledged.
  *
- *   journal_append -> queue -> [journal thread] one write, one sync a group
+ *   journal_append -> draft (full: queue) -> [journal thread] one write, one sync a group
  *                                   -> loop_post -> write->done(), then conf.group_done()
  *
  * A group takes what waits when the previous sync has returned: alone at low load, large at
@@ -66,7 +66,6 @@ struct journal_write {
     struct loop *home;
     void (*done)(struct journal_write *w, enum err err);
     struct journal_write *next; /* private, as the next */
-    uint64_t cost;
     enum err err;
 };
 

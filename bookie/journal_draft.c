@@ -36,6 +36,7 @@ void draft_end(struct journal_draft *d)
 void draft_reset(struct journal_draft *d)
 {
     d->len = 0;
+    d->cost = d->n = 0;
     d->has_early = false;
     journal_writes_init(&d->writes);
 }
@@ -43,6 +44,11 @@ void draft_reset(struct journal_draft *d)
 static size_t record_size(const struct journal_write *w)
 {
     return w->kind == JOURNAL_MARKER ? 0 : journal_record_size(w->head.len + w->body.len);
+}
+
+uint64_t journal_write_cost(const struct journal_write *w)
+{
+    return journal_record_size(w->head.len + w->body.len) + 256;
 }
 
 bool draft_reserve(struct journal_draft *d, struct journal_write *w, size_t *at)
@@ -53,6 +59,8 @@ bool draft_reserve(struct journal_draft *d, struct journal_write *w, size_t *at)
         return false;
     *at = d->len;
     d->len += size;
+    d->cost += journal_write_cost(w);
+    d->n++;
     d->has_early |= w->is_early;
     d->copying++;
     journal_writes_put(&d->writes, w);

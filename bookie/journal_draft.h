@@ -28,6 +28,7 @@ struct journal_draft {
     uint8_t *memory, *bytes; /* bytes: memory, at a block */
     size_t room, limit;
     size_t len;
+    uint64_t cost, n; /* of its writes: journal_write_cost(), how many */
     unsigned copying; /* records that are reserved and not there yet */
     bool has_early;
     struct journal_writes writes;
@@ -35,6 +36,9 @@ struct journal_draft {
 
 void journal_writes_init(struct journal_writes *q);
 void journal_writes_put(struct journal_writes *q, struct journal_write *w);
+
+/* What a waiting write counts: its record, and about what its request takes in memory. */
+uint64_t journal_write_cost(const struct journal_write *w);
 
 void draft_init(struct journal_draft *d, size_t room, size_t limit);
 void draft_end(struct journal_draft *d);
