@@ -4,7 +4,6 @@
 Five bookies on 127.0.0.1 to .5, E=3 Qw=3 Qa=2.  What the metadata says is checked against the bookies
 themselves: each replica of each entry is read from the bookie that is said to have it.
 """
-import argparse
 import os
 import shutil
 import subprocess
@@ -12,11 +11,11 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
-from lgm import SLOW, Cases, Standalone, verdict, wait_until  # noqa: E402
+from lgm import SLOW, Cases, Standalone, verdict, wait_until, arguments  # noqa: E402
 from lgm_cluster import Cluster  # noqa: E402
 from lgm_ledgers import lacking, ledgers, marks, named_in, registered  # noqa: E402
 
-BUILD = None
+BUILD, ONLY = arguments()
 TOPIC = "persistent://public/default/"
 CONF = {"zkTimeout": 2000, "rwRereplicateBackoffMs": 300, "openLedgerRereplicationGracePeriod": 500,
         "auditorPeriodicCheckInterval": 0}
@@ -298,19 +297,4 @@ def embedded_metadata(folder):
 CASES = [lost_bookies, lost_while_written, decommission_of_one_that_runs, pause_and_resume,
          marks_that_wait, kept_in_its_groups, scrub, salvage, embedded_metadata]
 
-
-def main():
-    global BUILD
-    args = argparse.ArgumentParser()
-    args.add_argument("--build", default="build")
-    args.add_argument("only", nargs="*")
-    options = args.parse_args()
-    BUILD = os.path.abspath(options.build)
-    cases = Cases()
-    for case in CASES:
-        if not options.only or case.__name__ in options.only:
-            cases.run(case.__name__.replace("_", " "), case)
-    cases.end()
-
-
-main()
+Cases().run_all(CASES, ONLY)

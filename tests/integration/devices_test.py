@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """devices_test.py - a bookie with three journals and two ledger directories: killed under load, grown,
 and asked what it has."""
-import argparse
 import json
 import os
 import shutil
@@ -9,10 +8,10 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
-from lgm import SLOW, Cases, verdict, wait_until  # noqa: E402
+from lgm import SLOW, Cases, verdict, wait_until, arguments  # noqa: E402
 from lgm_cluster import Cluster  # noqa: E402
 
-BUILD = None
+BUILD, ONLY = arguments()
 TOPIC = "persistent://public/default/"
 TOPICS = ["one", "two", "three", "four"]
 # Ledgers are many, and flushes, so that all directories have something at every moment.
@@ -162,19 +161,4 @@ def tells_of_each(folder):
 
 CASES = [killed_under_load, grows, indexes_elsewhere, tells_of_each]
 
-
-def main():
-    global BUILD
-    args = argparse.ArgumentParser()
-    args.add_argument("--build", default="build")
-    args.add_argument("only", nargs="*")
-    options = args.parse_args()
-    BUILD = os.path.abspath(options.build)
-    cases = Cases()
-    for case in CASES:
-        if not options.only or case.__name__ in options.only:
-            cases.run(case.__name__.replace("_", " "), case)
-    cases.end()
-
-
-main()
+Cases().run_all(CASES, ONLY)

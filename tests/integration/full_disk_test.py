@@ -3,7 +3,6 @@
 
 Needs to mount a tmpfs of its own; where that is not allowed the cases are skipped, and say so.
 """
-import argparse
 import os
 import socket
 import struct
@@ -12,10 +11,10 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
-from lgm import SLOW, Cases, Skip, wait_until  # noqa: E402
+from lgm import SLOW, Cases, Skip, wait_until, arguments  # noqa: E402
 from lgm_cluster import Bookie  # noqa: E402
 
-BUILD = None
+BUILD, ONLY = arguments()
 MIB = 1024 * 1024
 KEY = bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f")
 OK, NO_LEDGER, NO_ENTRY, READ_ONLY, TOO_MANY = 0, 1, 2, 105, 106
@@ -174,19 +173,4 @@ def full_to_the_brim(folder):
 
 CASES = [read_only_before_it_is_full, full_to_the_brim]
 
-
-def main():
-    global BUILD
-    args = argparse.ArgumentParser()
-    args.add_argument("--build", default="build")
-    args.add_argument("only", nargs="*")
-    options = args.parse_args()
-    BUILD = os.path.abspath(options.build)
-    cases = Cases()
-    for case in CASES:
-        if not options.only or case.__name__ in options.only:
-            cases.run(case.__name__.replace("_", " "), case)
-    cases.end()
-
-
-main()
+Cases().run_all(CASES, ONLY)

@@ -4,7 +4,6 @@
 A bookie whose rounds of garbage collection follow each other quickly, and a metadata store that is put
 back to what it was: a copy of etcd's data, which is what a restored snapshot is.
 """
-import argparse
 import json
 import os
 import shutil
@@ -13,11 +12,11 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
-from lgm import SLOW, Cases, verdict, wait_until  # noqa: E402
+from lgm import SLOW, Cases, verdict, wait_until, arguments  # noqa: E402
 from lgm_cluster import Cluster  # noqa: E402
 from lgm_ledgers import lacking  # noqa: E402
 
-BUILD = None
+BUILD, ONLY = arguments()
 TOPIC = "persistent://public/default/"
 CONF = {"gcWaitTime": 300, "lgmGcTrashSeconds": 0, "logSizeLimit": 1048576, "flushInterval": 100,
         "compactionRateByEntries": 5000, "minorCompactionInterval": 1, "majorCompactionInterval": 1,
@@ -195,19 +194,4 @@ def what_is_damaged_comes_back_from_others(folder):
 
 CASES = [what_is_damaged_comes_back_from_others, a_deleted_topic_gives_its_space_back, kill_while_it_compacts, restored_metadata_deletes_nothing]
 
-
-def main():
-    global BUILD
-    args = argparse.ArgumentParser()
-    args.add_argument("--build", default="build")
-    args.add_argument("only", nargs="*")
-    options = args.parse_args()
-    BUILD = os.path.abspath(options.build)
-    cases = Cases()
-    for case in CASES:
-        if not options.only or case.__name__ in options.only:
-            cases.run(case.__name__.replace("_", " "), case)
-    cases.end()
-
-
-main()
+Cases().run_all(CASES, ONLY)

@@ -4,7 +4,6 @@
 Three bookies, E=3 Qw=3 Qa=2 unless it is said otherwise.  What the metadata says is checked against the
 bookies themselves: each replica of each entry is read from the bookie that is said to have it.
 """
-import argparse
 import base64
 import os
 import shutil
@@ -12,11 +11,11 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
-from lgm import SLOW, Cases, verdict, wait_until  # noqa: E402
+from lgm import SLOW, Cases, verdict, wait_until, arguments  # noqa: E402
 from lgm_cluster import Cluster, http  # noqa: E402
 from lgm_ledgers import OPEN, CLOSED, Readers, lacking, ledgers  # noqa: E402
 
-BUILD = None
+BUILD, ONLY = arguments()
 TOPIC = "persistent://public/default/"
 CONF = {"rwRereplicateBackoffMs": 300, "autoRecoveryDaemonEnabled": "false"}
 MAY_LOSE = {"dataIntegrityChecking": "true", "dataIntegrityStampMissingCookies": "true"}
@@ -123,19 +122,4 @@ def decommissioned_and_new_under_its_name(folder):
 
 CASES = [wiped_and_started_again, decommissioned_and_new_under_its_name]
 
-
-def main():
-    global BUILD
-    args = argparse.ArgumentParser()
-    args.add_argument("--build", default="build")
-    args.add_argument("only", nargs="*")
-    options = args.parse_args()
-    BUILD = os.path.abspath(options.build)
-    cases = Cases()
-    for case in CASES:
-        if not options.only or case.__name__ in options.only:
-            cases.run(case.__name__.replace("_", " "), case)
-    cases.end()
-
-
-main()
+Cases().run_all(CASES, ONLY)

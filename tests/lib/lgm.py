@@ -1,4 +1,5 @@
 """lgm.py - starting, killing and stopping `lgm standalone` from a test, and counting what passed."""
+import argparse
 import os
 import re
 import select
@@ -120,6 +121,15 @@ class Taker:
         self.process.communicate()
 
 
+def arguments():
+    """What every test of many cases is asked with: where the programs are, and which cases."""
+    args = argparse.ArgumentParser()
+    args.add_argument("--build", default="build")
+    args.add_argument("only", nargs="*")
+    options = args.parse_args()
+    return os.path.abspath(options.build), options.only
+
+
 class Cases:
     """Runs functions that take a fresh folder; the last line is "N passed, N failed"."""
 
@@ -144,6 +154,13 @@ class Cases:
             self.passed += 1
             print(f"pass  {name} ({time.monotonic() - began:.1f} s)", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
+
+    def run_all(self, cases, only):
+        """Those that are named, or all; ends the program."""
+        for case in cases:
+            if not only or case.__name__ in only:
+                self.run(case.__name__.replace("_", " "), case)
+        self.end()
 
     def end(self):
         skipped = f", {self.skipped} skipped" if self.skipped else ""
