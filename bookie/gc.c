@@ -225,12 +225,25 @@ static bool is_asked(struct gc *g)
     return asked;
 }
 
-/* Until the next round; the store is looked at meanwhile, so that one that has gone back has no
- * time to come as far again. */
+/* Once, when the first directory gets tight: a round that found nothing is not made again at once.
+ */
+static void ask_if_tight(struct gc *g)
+{
+    bool is_tight = false;
+    for (unsigned i = 0; i < g->n; i++)
+        is_tight |= atomic_load(&g->conf.storage->devices[i].is_tight);
+    if (is_tight && !g->was_tight)
+        gc_run_now(g, GC_MINOR);
+    g->was_tight = is_tight;
+}
+
+/* Until the next round; the store and the disks are looked at meanwhile, so that one that has gone
+ * back has no time to come as far again. */
 static void wait_for_round(struct gc *g, uint64_t until)
 {
     for (;;) {
         const uint64_t look = loop_clock() + LOOK_US;
+        ask_if_tight(g);
         wait_until(g, look < until ? look : until, true);
         if (look >= until || is_asked(g))
             return;

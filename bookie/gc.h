@@ -40,8 +40,8 @@ struct gc_state {
 
 MUST_CHECK enum err gc_open(struct gc **out, const struct gc_conf *conf); /* gives; it runs */
 void gc_close(struct gc **g);
-/* As soon as it can, whatever the intervals say; also when the disk is full: whole logs go first,
- * and the reserve is given up for the rest. */
+/* As soon as it can, whatever the intervals say (it asks itself when a device gets tight); also
+ * when the disk is full: whole logs go first, and the reserve is given up for the rest. */
 void gc_run_now(struct gc *g, enum gc_depth depth);
 void gc_suspend(struct gc *g, bool minor, bool major);
 void gc_unsuspend(struct gc *g, bool minor, bool major);

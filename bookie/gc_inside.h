@@ -40,6 +40,7 @@ struct gc {
     uint64_t pace_at;                      /* when compaction may go on */
     int64_t damaged[GC_DAMAGED_MAX];       /* ledgers with records that compaction cannot read */
     unsigned damaged_n;
+    bool was_tight;     /* a device, at the last look */
     uint64_t stored_at; /* when the guard's memory was, outside a round */
 
     pthread_t thread;

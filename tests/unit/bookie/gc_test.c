@@ -463,6 +463,20 @@ START_TEST(compaction_that_is_suspended_waits)
 }
 END_TEST
 
+START_TEST(a_disk_that_gets_tight_is_looked_after)
+{
+    const struct timespec ms = {.tv_nsec = 1000000};
+    struct gc_state s;
+    begin();
+    atomic_store(&store->storage->devices[0].is_tight, true); /* before the first look */
+    for (gc_state(gc, &s); s.minors == 0; gc_state(gc, &s))
+        nanosleep(&ms, NULL);
+    ck_assert_int_eq(s.majors, 0);
+    store_check(store, false);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("gc", (suite_case[]){SUITE_CASE(a_ledger_goes_after_two_listings_without_it),
@@ -477,5 +491,6 @@ int main(void)
                                           SUITE_CASE(a_deletion_that_was_cut_off_goes_on),
                                           SUITE_CASE(what_moved_to_others_goes_and_may_come_again),
                                           SUITE_CASE(compaction_that_is_suspended_waits),
+                                          SUITE_CASE(a_disk_that_gets_tight_is_looked_after),
                                           {0}});
 }
