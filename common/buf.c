@@ -47,14 +47,6 @@ int chain_iov(const struct chain *c, struct iovec iov[CHAIN_MAX])
     return (int)c->n;
 }
 
-struct chain chain_share(const struct chain *c)
-{
-    struct chain copy = {.n = c->n};
-    for (unsigned i = 0; i < c->n; i++)
-        copy.at[i] = slice_share(c->at[i]);
-    return copy;
-}
-
 size_t slab_bytes_in_use(void)
 {
     return slab_pool_in_use();

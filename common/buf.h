@@ -151,7 +151,6 @@ static inline size_t chain_len(const struct chain *c)
 }
 
 int chain_iov(const struct chain *c, struct iovec iov[CHAIN_MAX]); /* borrows */
-struct chain chain_share(const struct chain *c);                   /* shares every slice */
 
 static inline void chain_drop(struct chain *c)
 {
