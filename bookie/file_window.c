@@ -40,7 +40,9 @@ static enum err fill(struct file_window *w, uint64_t at, size_t want)
     }
     w->base = at;
     const enum err err = w->file->disk->ops->read(w->file, at, w->bytes, want, &w->len);
-    if (err != ERR_IO)
+    if (err)
+        w->len = 0;
+    if (err != ERR_IO || w->strict)
         return err;
     read_pages(w, at, want);
     w->len = want;

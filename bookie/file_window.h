@@ -1,13 +1,16 @@
 /* file_window.h - a file that is read from one end to the other, through a window that moves on.
  *
  * What the device cannot read is seen as zeros, a page at a time, so that what lies behind it is
- * still found; `unreadable` counts those bytes.
+ * still found; `unreadable` counts those bytes.  A strict window has ERR_IO instead: where the
+ * end of what was written must not be taken for a place that cannot be read.
  *
  * Memory:  what a look gives is borrowed until the next one.
  * Threads: one.
  */
 #ifndef BOOKIE_FILE_WINDOW_H
 #define BOOKIE_FILE_WINDOW_H
+
+#include <stdbool.h>
 
 #include "common/disk.h"
 #include "common/err.h"
@@ -16,6 +19,7 @@ struct file_window {
     struct disk_file *file;
     uint64_t size;
     uint64_t unreadable;
+    bool strict;    /* to be set after opening it */
     uint8_t *bytes; /* private, as the next three */
     uint64_t base;
     size_t len, room;

@@ -1,56 +1,20 @@
 #include "bookie/journal_scan.h"
 
 #include "bookie/bytes.h"
-#include "bookie/journal_format.h"
+#include "bookie/journal_walk.h"
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { WINDOW = 1024 * 1024 };
-
-/* One file, seen through a window that moves forward. */
 struct scan {
-    struct disk_file *file;
+    struct file_window window;
     uint64_t id;
-    uint64_t size;
     uint32_t record_max;
-    uint8_t *bytes;
-    uint64_t base;
-    size_t len, room;
 };
-
-/* `n` bytes at `at`, or NULL in *out when the file ends before. */
-static enum err look(struct scan *s, uint64_t at, uint64_t n, const uint8_t **out)
-{
-    *out = NULL;
-    if (at > s->size || n > s->size - at)
-        return ERR_OK;
-    if (at < s->base || at + n > s->base + s->len) {
-        const size_t want = n > WINDOW ? n : WINDOW;
-        if (want > s->room) {
-            s->bytes = mem_resize(s->bytes, want);
-            s->room = want;
-        }
-        TRY(s->file->disk->ops->read(s->file, at, s->bytes, want, &s->len));
-        s->base = at;
-        if (s->len < n)
-            return ERR_OK;
-    }
-    *out = s->bytes + (at - s->base);
-    return ERR_OK;
-}
 
 /* ERR_END: no valid record here. */
 static enum err record_at(struct scan *s, uint64_t at, struct journal_record *out)
 {
-    const uint8_t *p;
-    uint32_t length;
-    TRY(look(s, at, JOURNAL_RECORD, &p));
-    if (!p || journal_record_peek(p, s->id, s->record_max, &length))
-        return ERR_END;
-    TRY(look(s, at, JOURNAL_RECORD + (uint64_t)length, &p));
-    if (!p || journal_record_read(p, length, out))
-        return ERR_END;
-    return ERR_OK;
+    return journal_record_at(&s->window, at, s->id, s->record_max, out);
 }
 
 /* offset: where the missing record should be. */
@@ -96,11 +60,11 @@ static void note_record(struct tail *t, const struct scan *s, const uint8_t *p)
 
 static enum err note_block(struct tail *t, struct scan *s, uint64_t at)
 {
-    const uint64_t left = s->size - at;
+    const uint64_t left = s->window.size - at;
     const uint64_t n = left < JOURNAL_BLOCK ? left : JOURNAL_BLOCK;
     const uint8_t *p;
 
-    TRY(look(s, at, n, &p));
+    TRY(file_window_look(&s->window, at, n, &p));
     if (p && n >= JOURNAL_RECORD)
         note_record(t, s, p);
     for (uint64_t i = p ? n : 0; i > 0; i--) {
@@ -132,10 +96,10 @@ static enum err look_for_later(const struct journal_files *files, struct scan *s
     struct tail tail = {.at = end};
     const uint8_t *p;
 
-    TRY(look(s, end, JOURNAL_RECORD, &p));
+    TRY(file_window_look(&s->window, end, JOURNAL_RECORD, &p));
     if (p)
         note_record(&tail, s, p);
-    for (; at + JOURNAL_RECORD <= s->size; at += JOURNAL_BLOCK) {
+    for (; at + JOURNAL_RECORD <= s->window.size; at += JOURNAL_BLOCK) {
         struct journal_record r;
         const enum err err = record_at(s, at, &r);
         if (err && err != ERR_END)
@@ -181,7 +145,7 @@ static enum err check_header(struct scan *s, uint64_t *first)
 {
     const uint8_t *p;
     *first = 0;
-    TRY(look(s, 0, JOURNAL_BLOCK, &p));
+    TRY(file_window_look(&s->window, 0, JOURNAL_BLOCK, &p));
     if (!p)
         return ERR_OK;
     const enum err err = journal_header_read(view_of(p, JOURNAL_BLOCK), s->id, first);
@@ -194,12 +158,10 @@ static enum err check_header(struct scan *s, uint64_t *first)
 static enum err scan_file(const struct journal_files *files, struct scan *s, uint64_t at,
                           journal_record_fn *each, void *ctx, uint64_t *next)
 {
-    struct disk *disk = files->disk;
     uint64_t first = 0;
     char *path = journal_file_path(files, s->id);
-    enum err err = disk->ops->open(disk, path, DISK_READ, &s->file);
-    if (!err)
-        err = disk->ops->size(s->file, &s->size);
+    enum err err = file_window_open(&s->window, files->disk, path);
+    s->window.strict = true;
     if (!err)
         err = check_header(s, &first);
     if (err)
@@ -209,9 +171,7 @@ static enum err scan_file(const struct journal_files *files, struct scan *s, uin
         err = report_loss(files, s->id, *next, first, "this file was begun after the missing");
     if (!err)
         err = scan_records(files, s, at, each, ctx, next);
-    if (s->file)
-        disk->ops->close(&s->file);
-    mem_free(s->bytes);
+    file_window_close(&s->window);
     return err;
 }
 

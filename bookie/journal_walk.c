@@ -45,9 +45,8 @@ enum err journal_walk_files(struct disk *disk, const char *dir, uint64_t **ids, 
     return err;
 }
 
-/* ERR_END: no record here. */
-static enum err record_at(struct file_window *w, uint64_t at, uint64_t file, uint32_t max,
-                          struct journal_record *out)
+enum err journal_record_at(struct file_window *w, uint64_t at, uint64_t file, uint32_t max,
+                           struct journal_record *out)
 {
     const uint8_t *p;
     uint32_t length;
@@ -65,7 +64,7 @@ static enum err walk(struct file_window *w, uint64_t file, uint32_t max, journal
 {
     for (uint64_t at = JOURNAL_BLOCK; at < w->size;) {
         struct journal_record r;
-        const enum err err = record_at(w, at, file, max, &r);
+        const enum err err = journal_record_at(w, at, file, max, &r);
         if (err == ERR_END) { /* padding, or damage: a group begins at a block */
             at = journal_blocks(at + 1);
             continue;

@@ -10,6 +10,7 @@
 #ifndef BOOKIE_JOURNAL_WALK_H
 #define BOOKIE_JOURNAL_WALK_H
 
+#include "bookie/file_window.h"
 #include "bookie/journal_format.h"
 #include "common/disk.h"
 #include "common/err.h"
@@ -23,5 +24,9 @@ MUST_CHECK enum err journal_walk_files(struct disk *disk, const char *dir, uint6
 /* ERR_NOT_FOUND, ERR_UNSUPPORTED_VERSION.  record_max: longest payload. */
 MUST_CHECK enum err journal_walk(struct disk *disk, const char *dir, uint64_t file,
                                  uint32_t record_max, journal_walk_fn *each, void *ctx);
+
+/* The record at `at` of the journal file with that id; ERR_END: none is there. */
+MUST_CHECK enum err journal_record_at(struct file_window *w, uint64_t at, uint64_t file,
+                                      uint32_t record_max, struct journal_record *out);
 
 #endif
