@@ -37,6 +37,7 @@ struct fake_disk {
     pthread_mutex_t lock;
     struct list_node names, inodes;
     struct fault faults[FAKE_OPS];
+    enum err write_err;
     unsigned calls[FAKE_OPS];
     uint64_t budget;
     unsigned sync_us;
@@ -268,7 +269,7 @@ static enum err fake_write(struct disk_file *file, uint64_t at, const struct iov
         at += len;
         left -= len;
     }
-    return unlock(f, fails ? ERR_IO : ERR_OK);
+    return unlock(f, fails ? f->write_err : ERR_OK);
 }
 
 static enum err fake_read(struct disk_file *file, uint64_t at, void *into, size_t len, size_t *got)
@@ -496,6 +497,7 @@ struct fake_disk *fake_disk_new(void)
     };
     struct fake_disk *f = mem_new(struct fake_disk);
     f->disk.ops = &ops;
+    f->write_err = ERR_IO;
     f->budget = (uint64_t)1 << 40;
     list_init(&f->names);
     list_init(&f->inodes);
@@ -536,6 +538,13 @@ void fake_disk_fail(struct fake_disk *f, enum fake_op op, unsigned after, unsign
 {
     pthread_mutex_lock(&f->lock);
     f->faults[op] = (struct fault){.after = after, .times = times};
+    pthread_mutex_unlock(&f->lock);
+}
+
+void fake_disk_fail_writes_as(struct fake_disk *f, enum err err)
+{
+    pthread_mutex_lock(&f->lock);
+    f->write_err = err;
     pthread_mutex_unlock(&f->lock);
 }
 

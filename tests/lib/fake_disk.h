@@ -46,8 +46,9 @@ void fake_disk_drop(struct fake_disk **f);
 struct disk *fake_disk_of(struct fake_disk *f); /* borrows: what the code under test gets */
 
 void fake_disk_fail(struct fake_disk *f, enum fake_op op, unsigned after, unsigned times);
-unsigned fake_disk_calls(struct fake_disk *f, enum fake_op op); /* so far */
-void fake_disk_tear(struct fake_disk *f, uint64_t seed);        /* at the next crash; once */
+void fake_disk_fail_writes_as(struct fake_disk *f, enum err err); /* else ERR_IO */
+unsigned fake_disk_calls(struct fake_disk *f, enum fake_op op);   /* so far */
+void fake_disk_tear(struct fake_disk *f, uint64_t seed);          /* at the next crash; once */
 void fake_disk_crash(struct fake_disk *f);
 void fake_disk_budget(struct fake_disk *f, uint64_t bytes); /* all files; past it ERR_NO_SPACE */
 void fake_disk_slow(struct fake_disk *f, unsigned sync_us); /* each sync of a file takes that */

@@ -342,6 +342,19 @@ MUTANTS = [
      "                                     .sequence = j->sequence,\n                                     .group = j->sequence++,"),
     ("a header does not say what was before its file", "bookie/journal_scan.c",
      "    if (!err && *next != JOURNAL_ANY && first > *next)", "    if (!err && *next != JOURNAL_ANY && first > *next + 1000000)"),
+    ("a group is written while a record of it is being copied", "bookie/journal.c",
+     "        while (d->copying > 0)\n            pthread_cond_wait(&j->woken, &j->lock);\n", ""),
+    ("a write that found no space is only refused", "bookie/journal.c",
+     "        TRY(write_group(j, d));\n    }\n    finish(j, d->writes.first, room);",
+     "        const enum err err = write_group(j, d);\n        if (err && err != ERR_NO_SPACE)\n            return err;\n"
+     "        if (err) {\n            finish(j, d->writes.first, err);\n            draft_reset(d);\n            return ERR_OK;\n"
+     "        }\n    }\n    finish(j, d->writes.first, room);"),
+    ("a write that failed is synced all the same", "bookie/journal.c",
+     "    TRY(ops->write(j->current.file, j->current.at, &(struct iovec){d->bytes, len}, 1));",
+     "    if (ops->write(j->current.file, j->current.at, &(struct iovec){d->bytes, len}, 1))\n"
+     "        flight_note(\"lost\", 0, 0);"),
+    ("a place in the journal that cannot be read is its end", "bookie/journal_scan.c",
+     "    s->window.strict = true;\n", ""),
     ("a new device needs nothing of what is replayed", "bookie/storage.c",
      "        TRY(device_store_marks(d, &marks));\n        d->marks = marks;\n        d->is_new = false;\n",
      "        (void)marks;\n"),
@@ -444,7 +457,8 @@ MUTANTS = [
 BOOKIE_TESTS = {
     "add": ["parked"],
     "checkpoint": ["devices", "storage"],
-    "journal_scan": ["journal"],
+    "journal": ["journal_group", "journal"],
+    "journal_scan": ["journal", "journal_group"],
     "storage": ["devices"],
     "device": ["devices"],
     "gc_round": ["gc"], "gc_purge": ["gc"], "gc_moved": ["gc"], "ledgers": ["gc"],
