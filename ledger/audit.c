@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "ledger/auditor.h"
+#include "ledger/farewell.h"
 #include "ledger/handle.h"
 #include "metadata/paths.h"
 #include "metadata/records.h"
@@ -22,6 +23,7 @@ enum audit_state {
     AUDIT_IDLE,
     AUDIT_ELECTING,
     AUDIT_SCANNING, /* for the marks of a page, or for the next page */
+    AUDIT_PARTING,  /* the farewell's */
     AUDIT_SCRUBBING
 };
 
@@ -34,7 +36,9 @@ struct audit {
     enum audit_state state;
     bool leads, gone;
     bool all_marked;
-    unsigned marked;
+    unsigned marked, unreadable;
+    uint64_t asked; /* as the census last said */
+    struct farewell *farewell;
     char *after;            /* the last key of the page; NULL: it was the last page */
     struct list_node marks; /* of the page */
     struct mark_record writing;
@@ -92,6 +96,9 @@ static void feed(struct audit *a)
     }
     a->core.delay_us = census_delay(a->census, &delay) ? delay : a->conf->lost_delay_us;
     auditor_pause(&a->core, census_is_paused(a->census));
+    if (census_asked(a->census) != a->asked)
+        auditor_ask(&a->core);
+    a->asked = census_asked(a->census);
     metric_set(&a->counts->lost, lost);
 }
 
@@ -192,6 +199,7 @@ static void look_at(struct audit *a, const struct meta_item *item)
         return;
     enum err err = ledger_record_read(slice_view(item->value), &record);
     if (err) {
+        a->unreadable++;
         log_event(LOG_ERROR, "auditor.ledger_unreadable", F_I64("ledger", id), F_ERR(err));
         return;
     }
@@ -213,14 +221,23 @@ static void remember_page(struct audit *a, const struct meta_reply *r)
     a->after = r->more && r->count > 0 ? mem_string(r->items[r->count - 1].key) : NULL;
 }
 
+/* Cookies of those that are empty have gone. */
+static void parted(void *ctx)
+{
+    struct audit *a = ctx;
+
+    a->state = AUDIT_IDLE;
+    feed(a); /* bookies that only ledgers know of */
+    go_on(a);
+}
+
 static void scan_end(struct audit *a)
 {
     log_event(LOG_INFO, "auditor.audited", F_U64("marked", a->marked),
               F_STR("all", a->all_marked ? "yes" : "no"));
     auditor_ended(&a->core, a->all_marked, loop_now(loop_of(a)));
-    a->state = AUDIT_IDLE;
-    feed(a); /* bookies that only ledgers know of */
-    go_on(a);
+    a->state = AUDIT_PARTING;
+    farewell_run(a->farewell, &a->core, a->leads && a->all_marked && a->unreadable == 0);
 }
 
 static void scanned(struct meta_call *c, const struct meta_reply *r)
@@ -262,7 +279,8 @@ static void scan(struct audit *a)
     auditor_began(&a->core, loop_now(loop_of(a)));
     a->state = AUDIT_SCANNING;
     a->all_marked = true;
-    a->marked = 0;
+    a->marked = a->unreadable = 0;
+    farewell_began(a->farewell);
     ask_page(a, NULL, false, scanned);
 }
 
@@ -384,6 +402,7 @@ static void lead(struct audit *a)
     auditor_drop(&a->core);
     auditor_init(&a->core, a->conf->lost_delay_us, a->conf->audit_us, a->conf->retry_us,
                  a->conf->open_grace_us, loop_now(loop_of(a)));
+    a->asked = census_asked(a->census);
     feed(a);
     if (a->conf->scrub_us) {
         call(a, scrubbed_last);
@@ -505,6 +524,7 @@ struct audit *audit_new(struct ledger_client *client, struct census *census,
     a->census = census;
     a->conf = conf;
     a->counts = counts;
+    a->farewell = farewell_new(client, census, parted, a);
     a->page = mem_alloc(PAGE * sizeof *a->page);
     a->timer.run = timer_due;
     a->rate.bytes_per_s = conf->scrub_rate;
@@ -539,7 +559,8 @@ void audit_drop(struct audit **audit)
     loop_cancel(loop_of(a), &a->timer);
     repair_abandon(&a->repair);
     drop_marks(a);
+    farewell_drop(&a->farewell);
     a->gone = true;
-    if (a->state == AUDIT_IDLE || comparing)
+    if (a->state == AUDIT_IDLE || a->state == AUDIT_PARTING || comparing)
         end(a);
 }

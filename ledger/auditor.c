@@ -53,6 +53,11 @@ void auditor_pause(struct auditor *a, bool paused)
     a->paused = paused;
 }
 
+void auditor_ask(struct auditor *a)
+{
+    a->asked = true;
+}
+
 static bool waits(const struct auditor_bookie *k)
 {
     return k->known && (!k->here || k->leaving) && !k->audited;
@@ -60,7 +65,7 @@ static bool waits(const struct auditor_bookie *k)
 
 static uint64_t first_due(const struct auditor *a, uint64_t now)
 {
-    uint64_t due = a->next_period, last = now;
+    uint64_t due = a->asked ? now : a->next_period, last = now;
     unsigned lost = 0;
 
     for (uint32_t i = 0; i < a->n; i++) {
@@ -86,19 +91,19 @@ uint64_t auditor_due(const struct auditor *a, uint64_t now)
 
 void auditor_began(struct auditor *a, uint64_t now)
 {
-    bool all = now >= a->next_period;
+    bool all = a->asked || now >= a->next_period;
     unsigned lost = 0;
 
     for (uint32_t i = 0; i < a->n; i++)
         lost += waits(&a->at[i]) && !a->at[i].here;
     for (uint32_t i = 0; i < a->n; i++) {
         struct auditor_bookie *k = &a->at[i];
-        bool over = k->rounds > 0 || now >= k->lost_at + (lost > 1 ? 0 : a->delay_us);
+        bool over = a->asked || k->rounds > 0 || now >= k->lost_at + (lost > 1 ? 0 : a->delay_us);
         k->auditing = k->known && (k->leaving || (!k->here && (over || k->audited)));
         k->found = false;
     }
     a->running = true;
-    a->unsettled = false;
+    a->asked = a->unsettled = false;
     if (all)
         a->next_period = a->period_us ? now + a->period_us : AUDITOR_NEVER;
 }
@@ -124,6 +129,17 @@ static void audited(const struct auditor *a, struct auditor_bookie *k, uint64_t 
         k->rounds = 0;
     else if (k->rounds < ROUNDS_MAX)
         k->rounds++;
+}
+
+bool auditor_is_empty(const struct auditor *a, uint32_t bookie)
+{
+    return bookie < a->n && a->at[bookie].audited && !a->at[bookie].found;
+}
+
+void auditor_again(struct auditor *a, uint32_t bookie, uint64_t now)
+{
+    a->at[bookie].audited = false;
+    a->at[bookie].look_at = now + a->retry_us;
 }
 
 void auditor_ended(struct auditor *a, bool all_marked, uint64_t now)

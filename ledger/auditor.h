@@ -34,6 +34,7 @@ struct auditor {
     uint32_t n;
     struct auditor_bookie *at; /* owned */
     bool running;
+    bool asked;     /* by an operator: the next is for all that are away, however short */
     bool unsettled; /* the audit under way has met a ledger in recovery */
     uint64_t next_period, not_before;
 };
@@ -46,12 +47,17 @@ void auditor_drop(struct auditor *a);
 /* How a bookie is now; one that was never told of is unknown, and no concern. */
 void auditor_saw(struct auditor *a, uint32_t bookie, bool here, bool leaving, uint64_t now);
 void auditor_pause(struct auditor *a, bool paused);
+void auditor_ask(struct auditor *a); /* one is due at once, and once more when one runs */
 /* When an audit is due, at the latest; NEVER while one runs or all is paused. */
 uint64_t auditor_due(const struct auditor *a, uint64_t now);
 void auditor_began(struct auditor *a, uint64_t now);
 /* Of a bookie that a ledger names: is it one that the audit under way is for?  One that is leaving
  * is audited again until no ledger names it: it took new ones until its last moment. */
 bool auditor_is_after(struct auditor *a, uint32_t bookie);
+/* After an audit that marked all: no ledger names it, and none is in recovery. */
+bool auditor_is_empty(const struct auditor *a, uint32_t bookie);
+void auditor_again(struct auditor *a, uint32_t bookie,
+                   uint64_t now);            /* it is to be audited again */
 void auditor_in_recovery(struct auditor *a); /* it has met a ledger that is */
 void auditor_ended(struct auditor *a, bool all_marked, uint64_t now);
 

@@ -29,10 +29,10 @@ static void answered(struct link_request *request, enum err err, struct slice bo
 {
     struct question *q = container_of(request, struct question, request);
     struct bookie_space *s = q->home;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, total;
 
     if (!err)
-        err = bookie_info_read(slice_view(body), &bytes);
+        err = bookie_info_read(slice_view(body), &bytes, &total);
     if (!err)
         bookies_set_free(s->table, q->bookie, bytes);
     else

@@ -10,14 +10,15 @@
 enum { PAGE = 500, RETRY_US = 1000 * 1000, GATHER_US = 20 * 1000 };
 
 /* In the order of listing. */
-static const char *const prefixes[] = {PATH_COOKIES, PATH_BOOKIES, PATH_LEAVING,
-                                       PATH_REPAIR_DISABLED, PATH_REPAIR_DELAY};
-enum { COOKIES, REGISTERED, LEAVING, DISABLED, DELAY, PREFIXES };
+static const char *const prefixes[] = {PATH_COOKIES,         PATH_BOOKIES,      PATH_LEAVING,
+                                       PATH_REPAIR_DISABLED, PATH_REPAIR_DELAY, PATH_AUDIT_ASKED};
+enum { COOKIES, REGISTERED, LEAVING, DISABLED, DELAY, ASKED, PREFIXES };
 
 struct bookie {
     char *id;
-    bool here, leaving, cookie;
-    unsigned seen_here, seen_leaving, seen_cookie; /* the listing that it was last in */
+    bool here, writable, leaving, cookie, cookie_goes;
+    /* The listing that it was last in. */
+    unsigned seen_here, seen_writable, seen_leaving, seen_cookie, seen_goes;
 };
 
 struct watch {
@@ -34,6 +35,7 @@ struct census {
     uint64_t delay_us;
     bool next_paused, next_has_delay; /* what the listing has seen so far */
     uint64_t next_delay_us;
+    uint64_t asked, next_asked;
     uint64_t revision, next_revision; /* of the store, when the listing began; 0: it begins */
     unsigned round, step;
     enum { CENSUS_RESTING, CENSUS_RUNNING, CENSUS_STALE /* and must run again */ } listing;
@@ -61,27 +63,62 @@ static struct bookie *bookie_of(struct census *c, const char *id)
     return &c->at[number];
 }
 
+static void take_leaving(struct census *c, struct bookie *b, struct slice value)
+{
+    b->seen_leaving = c->round;
+    if (value.len == strlen(LEAVING_COOKIE) && memcmp(value.base, LEAVING_COOKIE, value.len) == 0)
+        b->seen_goes = c->round;
+}
+
+static void take_registered(struct census *c, const char *name)
+{
+    const bool writable = strncmp(name, "readonly/", 9) != 0;
+
+    if (!writable)
+        name += 9;
+    if (!*name || strcmp(name, "readonly") == 0)
+        return;
+    struct bookie *b = bookie_of(c, name);
+    b->seen_here = c->round;
+    if (writable)
+        b->seen_writable = c->round;
+}
+
+static void take_delay(struct census *c, const struct meta_item *item)
+{
+    char *text = mem_string_n((const char *)item->value.base, item->value.len);
+    uint64_t seconds = 0;
+
+    c->next_has_delay = !parse_u64(text, &seconds);
+    c->next_delay_us = c->next_has_delay ? seconds * 1000 * 1000 : 0;
+    mem_free(text);
+}
+
+/* BookKeeper's tools write the delay again, as it is, to have an audit. */
 static void take(struct census *c, const struct meta_item *item)
 {
     const char *name = item->key + strlen(prefixes[c->step]);
-    uint64_t seconds;
 
-    if (c->step == DISABLED) {
+    switch (c->step) {
+    case DISABLED:
         c->next_paused |= *name == '\0';
-    } else if (c->step == DELAY) {
-        char *text = mem_string_n((const char *)item->value.base, item->value.len);
-        c->next_has_delay = *name == '\0' && !parse_u64(text, &seconds);
-        c->next_delay_us = c->next_has_delay ? seconds * 1000 * 1000 : 0;
-        mem_free(text);
-    } else if (c->step == COOKIES) {
+        break;
+    case DELAY:
+    case ASKED:
+        if (*name)
+            break;
+        c->next_asked += (uint64_t)item->version + 1;
+        if (c->step == DELAY)
+            take_delay(c, item);
+        break;
+    case COOKIES:
         bookie_of(c, name)->seen_cookie = c->round;
-    } else if (c->step == LEAVING) {
-        bookie_of(c, name)->seen_leaving = c->round;
-    } else {
-        if (strncmp(name, "readonly/", 9) == 0)
-            name += 9;
-        if (*name && strcmp(name, "readonly") != 0)
-            bookie_of(c, name)->seen_here = c->round;
+        break;
+    case LEAVING:
+        take_leaving(c, bookie_of(c, name), item->value);
+        break;
+    default:
+        take_registered(c, name);
     }
 }
 
@@ -105,10 +142,14 @@ static void listed_all(struct census *c)
     bool again = c->listing == CENSUS_STALE;
 
     for (uint32_t i = 0; i < c->n; i++) {
-        c->at[i].here = c->at[i].seen_here == c->round;
-        c->at[i].leaving = c->at[i].seen_leaving == c->round;
-        c->at[i].cookie = c->at[i].seen_cookie == c->round;
+        struct bookie *b = &c->at[i];
+        b->here = b->seen_here == c->round;
+        b->writable = b->seen_writable == c->round;
+        b->leaving = b->seen_leaving == c->round;
+        b->cookie = b->seen_cookie == c->round;
+        b->cookie_goes = b->seen_goes == c->round;
     }
+    c->asked = c->next_asked;
     c->paused = c->next_paused;
     c->has_delay = c->next_has_delay;
     c->delay_us = c->next_delay_us;
@@ -122,7 +163,9 @@ static void listed_all(struct census *c)
 
 static void ask(struct census *c, const char *after)
 {
-    meta_range(c->meta, prefixes[c->step], after, PAGE, c->step != DELAY, &c->call);
+    const bool keys_only = c->step != DELAY && c->step != LEAVING;
+
+    meta_range(c->meta, prefixes[c->step], after, PAGE, keys_only, &c->call);
 }
 
 static void listed(struct meta_call *call, const struct meta_reply *r)
@@ -160,7 +203,7 @@ static void list(struct census *c)
     c->listing = CENSUS_RUNNING;
     c->round++;
     c->step = 0;
-    c->next_revision = 0;
+    c->next_revision = c->next_asked = 0;
     c->next_paused = c->next_has_delay = false;
     c->call = (struct meta_call){.home = c->loop, .done = listed};
     ask(c, NULL);
@@ -262,4 +305,19 @@ bool census_has_cookie(const struct census *c, uint32_t number)
 bool census_is_leaving(const struct census *c, uint32_t number)
 {
     return c->at[number].leaving;
+}
+
+bool census_is_writable(const struct census *c, uint32_t number)
+{
+    return c->at[number].writable;
+}
+
+bool census_cookie_goes(const struct census *c, uint32_t number)
+{
+    return c->at[number].cookie_goes;
+}
+
+uint64_t census_asked(const struct census *c)
+{
+    return c->asked;
 }

@@ -26,6 +26,7 @@ void census_look(struct census *c);
 uint64_t census_revision(const struct census *c);
 bool census_is_ready(const struct census *c); /* was listed once */
 bool census_is_paused(const struct census *c);
+uint64_t census_asked(const struct census *c); /* another number: an audit was asked for */
 bool census_delay(const struct census *c, uint64_t *us); /* false: nobody has said one */
 
 /* A number for as long as the census lives; one that nobody knew yet becomes known. */
@@ -34,6 +35,8 @@ uint32_t census_count(const struct census *c);
 const char *census_id(const struct census *c, uint32_t number);
 bool census_is_here(const struct census *c, uint32_t number); /* writable or read-only */
 bool census_has_cookie(const struct census *c, uint32_t number);
+bool census_is_writable(const struct census *c, uint32_t number);
 bool census_is_leaving(const struct census *c, uint32_t number);
+bool census_cookie_goes(const struct census *c, uint32_t number); /* when it is empty */
 
 #endif

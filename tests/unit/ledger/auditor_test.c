@@ -195,6 +195,60 @@ START_TEST(those_that_were_never_seen_may_be_starting)
 }
 END_TEST
 
+/* However short they have been away. */
+START_TEST(one_that_is_asked_for_is_for_all_that_are_away)
+{
+    begin();
+    lose(1, 50);
+    auditor_ask(&a);
+    ck_assert_uint_eq(auditor_due(&a, 51), 51);
+    auditor_began(&a, 51);
+    ck_assert(auditor_is_after(&a, 1) && !auditor_is_after(&a, 2));
+    auditor_ended(&a, true, 60);
+    ck_assert_uint_eq(auditor_due(&a, 60), 51 + PERIOD);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(one_that_is_asked_for_during_another_follows_it)
+{
+    begin();
+    auditor_ask(&a);
+    auditor_began(&a, 10);
+    auditor_ask(&a);
+    ck_assert_uint_eq(auditor_due(&a, 11), AUDITOR_NEVER);
+    auditor_ended(&a, true, 20);
+    ck_assert_uint_eq(auditor_due(&a, 20), 20);
+    auditor_pause(&a, true);
+    ck_assert_uint_eq(auditor_due(&a, 20), AUDITOR_NEVER);
+    auditor_drop(&a);
+}
+END_TEST
+
+START_TEST(one_that_leaves_is_empty_when_no_ledger_names_it_or_may_do_so)
+{
+    begin();
+    ck_assert(!auditor_is_empty(&a, 3) && !auditor_is_empty(&a, 99));
+    auditor_saw(&a, 3, true, true, 50);
+    auditor_began(&a, 50);
+    ck_assert(auditor_is_after(&a, 3));
+    auditor_ended(&a, true, 60);
+    ck_assert(!auditor_is_empty(&a, 3));
+    auditor_began(&a, 90);
+    auditor_in_recovery(&a);
+    auditor_ended(&a, true, 95);
+    ck_assert(!auditor_is_empty(&a, 3));
+    auditor_began(&a, 130);
+    auditor_ended(&a, true, 140);
+    ck_assert(auditor_is_empty(&a, 3));
+    ck_assert_uint_eq(auditor_due(&a, 140), PERIOD);
+    auditor_again(&a, 3, 140);
+    ck_assert(!auditor_is_empty(&a, 3));
+    ck_assert_uint_eq(auditor_due(&a, 140), 140 + RETRY);
+    auditor_drop(&a);
+}
+END_TEST
+
 /* Whoever stays away is audited once its time is over, however others come and go. */
 START_TEST(nobody_is_forgotten)
 {
@@ -238,6 +292,9 @@ int main(void)
                        SUITE_CASE(paused_means_never),
                        SUITE_CASE(the_first_audit_takes_those_for_lost_that_only_ledgers_know),
                        SUITE_CASE(those_that_were_never_seen_may_be_starting),
+                       SUITE_CASE(one_that_is_asked_for_is_for_all_that_are_away),
+                       SUITE_CASE(one_that_is_asked_for_during_another_follows_it),
+                       SUITE_CASE(one_that_leaves_is_empty_when_no_ledger_names_it_or_may_do_so),
                        SUITE_CASE(nobody_is_forgotten),
                        {0}});
 }
