@@ -72,11 +72,20 @@ static bool is_suspended(struct gc *g, enum gc_depth depth)
     return is;
 }
 
+/* As they are now: gc_set(). */
+static struct gc_settings settings(struct gc *g)
+{
+    pthread_mutex_lock(&g->lock);
+    const struct gc_settings now = g->settings;
+    pthread_mutex_unlock(&g->lock);
+    return now;
+}
+
 static enum err pace(void *ctx, uint64_t bytes)
 {
     struct gc *g = ctx;
-    const struct bookie_conf *c = g->conf.conf;
-    const int64_t rate = c->gc_by_bytes ? c->gc_bytes_rate : c->gc_entries_rate;
+    const struct gc_settings c = settings(g);
+    const int64_t rate = c.by_bytes ? c.bytes_rate : c.entries_rate;
     const uint64_t now = loop_clock();
     if (gc_stops(g) || (g->depth != GC_LISTING && is_suspended(g, g->depth)))
         return ERR_CLOSED;
@@ -86,7 +95,7 @@ static enum err pace(void *ctx, uint64_t bytes)
         wait_until(g, g->pace_at, false);
     else
         g->pace_at = now;
-    g->pace_at += (c->gc_by_bytes ? bytes : 1) * 1000000 / (uint64_t)rate;
+    g->pace_at += (c.by_bytes ? bytes : 1) * 1000000 / (uint64_t)rate;
     return ERR_OK;
 }
 
@@ -108,16 +117,16 @@ static void clear_gauges(struct reclaim_stats *s)
 
 static double threshold_of(struct gc *g)
 {
-    const struct bookie_conf *c = g->conf.conf;
+    const struct gc_settings c = settings(g);
     if (g->depth == GC_LISTING || is_suspended(g, g->depth))
         return 0;
-    return g->depth == GC_MAJOR ? c->gc_major_threshold : c->gc_minor_threshold;
+    return g->depth == GC_MAJOR ? c.major_threshold : c.minor_threshold;
 }
 
 static uint64_t end_of(struct gc *g)
 {
-    const struct bookie_conf *c = g->conf.conf;
-    const int64_t ms = g->depth == GC_MAJOR ? c->gc_major_max_ms : c->gc_minor_max_ms;
+    const struct gc_settings c = settings(g);
+    const int64_t ms = g->depth == GC_MAJOR ? c.major_max_ms : c.minor_max_ms;
     return ms > 0 ? loop_clock() + (uint64_t)ms * 1000 : 0;
 }
 
@@ -136,9 +145,9 @@ static void reclaim_all(struct gc *g)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-static uint64_t later(int64_t seconds)
+static bool is_due(uint64_t since, int64_t seconds)
 {
-    return seconds > 0 ? loop_clock() + (uint64_t)seconds * 1000000 : UINT64_MAX;
+    return seconds > 0 && loop_clock() >= since + (uint64_t)seconds * 1000000;
 }
 
 static void began(struct gc *g, bool forced)
@@ -153,7 +162,6 @@ static void began(struct gc *g, bool forced)
 /* A major one does what a minor one does. */
 static void ended(struct gc *g)
 {
-    const struct bookie_conf *c = g->conf.conf;
     struct gc_state *s = &g->state;
     const int64_t now = (int64_t)gc_now_ms();
     pthread_mutex_lock(&g->lock);
@@ -168,13 +176,13 @@ static void ended(struct gc *g)
     if (g->depth == GC_MAJOR) {
         s->majors++;
         s->last_major_ms = now;
-        g->major_at = later(c->gc_major_s);
+        g->major_done = loop_clock();
     } else if (g->depth == GC_MINOR) {
         s->minors++;
         s->last_minor_ms = now;
     }
     if (g->depth >= GC_MINOR)
-        g->minor_at = later(c->gc_minor_s);
+        g->minor_done = loop_clock();
     pthread_mutex_unlock(&g->lock);
     metric_set(&g->stats.minors, s->minors);
     metric_set(&g->stats.majors, s->majors);
@@ -183,7 +191,7 @@ static void ended(struct gc *g)
 /* What is asked for, or due; true when it was asked for. */
 static bool choose(struct gc *g)
 {
-    const uint64_t now = loop_clock();
+    const struct gc_settings c = settings(g);
     pthread_mutex_lock(&g->lock);
     const bool asked = g->asked, resumed = g->resumed;
     g->depth = asked ? g->asked_depth : GC_LISTING;
@@ -194,9 +202,9 @@ static bool choose(struct gc *g)
         log_event(LOG_WARN, "gc.resumed", F_STR("bookie", g->conf.bookie_id));
         gc_round_tell(g);
     }
-    if (now >= g->major_at)
+    if (is_due(g->major_done, c.major_s))
         g->depth = GC_MAJOR;
-    else if (now >= g->minor_at && g->depth < GC_MINOR)
+    else if (g->depth < GC_MINOR && is_due(g->minor_done, c.minor_s))
         g->depth = GC_MINOR;
     return asked;
 }
@@ -237,12 +245,18 @@ static void ask_if_tight(struct gc *g)
     g->was_tight = is_tight;
 }
 
+static uint64_t wait_us(struct gc *g)
+{
+    return (uint64_t)settings(g).wait_ms * 1000;
+}
+
 /* Until the next round; the store and the disks are looked at meanwhile, so that one that has gone
  * back has no time to come as far again. */
-static void wait_for_round(struct gc *g, uint64_t until)
+static void wait_for_round(struct gc *g)
 {
+    const uint64_t began = loop_clock();
     for (;;) {
-        const uint64_t look = loop_clock() + LOOK_US;
+        const uint64_t look = loop_clock() + LOOK_US, until = began + wait_us(g);
         ask_if_tight(g);
         wait_until(g, look < until ? look : until, true);
         if (look >= until || is_asked(g))
@@ -254,13 +268,13 @@ static void wait_for_round(struct gc *g, uint64_t until)
 static void *gc_main(void *arg)
 {
     struct gc *g = arg;
-    const uint64_t wait = (uint64_t)g->conf.conf->gc_wait_ms * 1000;
+    const uint64_t wait = wait_us(g);
     gc_round_recall(g);
     wait_until(g, loop_clock() + (wait < FIRST_WAIT_US ? wait : FIRST_WAIT_US), true);
     g->depth = GC_LISTING;
     reclaim_all(g); /* what was left by a crash */
     for (;;) {
-        wait_for_round(g, loop_clock() + wait);
+        wait_for_round(g);
         if (gc_stops(g))
             return NULL;
         run_round(g);
@@ -276,6 +290,20 @@ static void find_devices(struct gc *g)
         g->devices[g->n] = (struct gc_device){.dir = s->devices[g->n].conf.dir,
                                               .log = s->devices[g->n].log,
                                               .index = s->devices[g->n].index};
+}
+
+static struct gc_settings settings_of(const struct bookie_conf *c)
+{
+    return (struct gc_settings){.wait_ms = c->gc_wait_ms,
+                                .minor_s = c->gc_minor_s,
+                                .major_s = c->gc_major_s,
+                                .minor_max_ms = c->gc_minor_max_ms,
+                                .major_max_ms = c->gc_major_max_ms,
+                                .entries_rate = c->gc_entries_rate,
+                                .bytes_rate = c->gc_bytes_rate,
+                                .by_bytes = c->gc_by_bytes,
+                                .minor_threshold = c->gc_minor_threshold,
+                                .major_threshold = c->gc_major_threshold};
 }
 
 static void set_up(struct gc *g)
@@ -296,8 +324,8 @@ static void set_up(struct gc *g)
                                  .pause = pause_us,
                                  .stops = stops,
                                  .ctx = g};
-    g->minor_at = later(c->gc_minor_s);
-    g->major_at = later(c->gc_major_s);
+    g->settings = settings_of(c);
+    g->minor_done = g->major_done = loop_clock();
     g->moved_at = loop_clock() + (uint64_t)c->gc_moved_wait_ms * 1000;
     find_devices(g);
     for (unsigned i = 0; i < g->n; i++) {
@@ -372,6 +400,13 @@ void gc_suspend(struct gc *g, bool minor, bool major)
 void gc_unsuspend(struct gc *g, bool minor, bool major)
 {
     suspend(g, minor, major, false);
+}
+
+void gc_set(struct gc *g, const struct bookie_conf *conf)
+{
+    pthread_mutex_lock(&g->lock);
+    g->settings = settings_of(conf);
+    pthread_mutex_unlock(&g->lock);
 }
 
 void gc_state(struct gc *g, struct gc_state *out)

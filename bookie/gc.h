@@ -45,6 +45,8 @@ void gc_close(struct gc **g);
 void gc_run_now(struct gc *g, enum gc_depth depth);
 void gc_suspend(struct gc *g, bool minor, bool major);
 void gc_unsuspend(struct gc *g, bool minor, bool major);
+/* Intervals, thresholds and rates; the time between rounds counts from the next look on. */
+void gc_set(struct gc *g, const struct bookie_conf *conf);
 void gc_state(struct gc *g, struct gc_state *out);
 void gc_resume(struct gc *g); /* the store is right as it is now, and so is what has vanished */
 void gc_render(struct gc *g, struct text *t);

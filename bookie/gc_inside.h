@@ -28,6 +28,13 @@ struct gc_device {
     struct reclaim reclaim;
 };
 
+/* What an operator may change while it runs. */
+struct gc_settings {
+    int64_t wait_ms, minor_s, major_s, minor_max_ms, major_max_ms, entries_rate, bytes_rate;
+    bool by_bytes;
+    double minor_threshold, major_threshold;
+};
+
 struct gc {
     struct gc_conf conf;
     struct gc_guard guard;
@@ -35,10 +42,11 @@ struct gc {
     struct gc_device devices[DEVICES_MAX];
     unsigned n;
     struct gc_stats stats;
-    uint64_t minor_at, major_at, moved_at; /* us; when they are due */
-    enum gc_depth depth;                   /* of the round under way */
-    uint64_t pace_at;                      /* when compaction may go on */
-    int64_t damaged[GC_DAMAGED_MAX];       /* ledgers with records that compaction cannot read */
+    uint64_t minor_done, major_done; /* us; the last ones */
+    uint64_t moved_at;               /* when it is due */
+    enum gc_depth depth;             /* of the round under way */
+    uint64_t pace_at;                /* when compaction may go on */
+    int64_t damaged[GC_DAMAGED_MAX]; /* ledgers with records that compaction cannot read */
     unsigned damaged_n;
     bool was_tight;     /* a device, at the last look */
     uint64_t stored_at; /* when the guard's memory was, outside a round */
@@ -49,6 +57,7 @@ struct gc {
     pthread_cond_t woken;
     bool stopping, asked, resumed;
     enum gc_depth asked_depth;
+    struct gc_settings settings;
     struct gc_state state;
 };
 

@@ -1,15 +1,15 @@
 #include "bookie/http_admin.h"
 
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <string.h>
 
 #include "bookie/http_inside.h"
 #include "common/http_log.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "ledger/client.h"
 
-enum { BODY_MAX = 64 * 1024, JSON_DEPTH = 8 };
+enum { BODY_MAX = 64 * 1024 };
 
 /* ---- the routes ------------------------------------------------------------------------------ */
 
@@ -46,19 +46,14 @@ static const char *truth(bool b)
     return b ? "true" : "false";
 }
 
-static void reply_json(struct http_request *r, char *text) /* takes */
-{
-    http_reply(r, 200, "application/json", view_of(text, strlen(text)));
-    mem_free(text);
-}
-
 static void on_state(struct http_admin *a, struct http_request *r)
 {
     const struct bookie *b = a->bookie;
-    reply_json(r, mem_format("{\"running\":%s,\"readOnly\":%s,\"shuttingDown\":%s,"
-                             "\"availableForHighPriorityWrites\":%s}",
-                             truth(b), truth(b && !bookie_is_writable(b)),
-                             truth(!b && a->was_serving), truth(b && bookie_takes_recovery(b))));
+    http_reply_json_text(r, mem_format("{\"running\":%s,\"readOnly\":%s,\"shuttingDown\":%s,"
+                                       "\"availableForHighPriorityWrites\":%s}",
+                                       truth(b), truth(b && !bookie_is_writable(b)),
+                                       truth(!b && a->was_serving),
+                                       truth(b && bookie_takes_recovery(b))));
 }
 
 bool http_is_serving(const struct http_admin *a, struct http_request *r)
@@ -71,36 +66,23 @@ bool http_is_serving(const struct http_admin *a, struct http_request *r)
 static void on_read_only(struct http_admin *a, struct http_request *r)
 {
     if (http_is_serving(a, r))
-        reply_json(r, mem_format("{\"readOnly\":%s}", truth(!bookie_is_writable(a->bookie))));
-}
-
-/* {"readOnly": true or false} */
-static bool wanted(struct view body, bool *read_only)
-{
-    struct json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH);
-    struct json_object *o = json_tokener_parse_ex(tokener, (const char *)body.base, (int)body.len),
-                       *flag;
-    const bool found = json_object_is_type(o, json_type_object) &&
-                       json_object_object_get_ex(o, "readOnly", &flag) &&
-                       json_object_is_type(flag, json_type_boolean);
-    if (found)
-        *read_only = json_object_get_boolean(flag);
-    json_object_put(o);
-    json_tokener_free(tokener);
-    return found;
+        http_reply_json_text(
+            r, mem_format("{\"readOnly\":%s}", truth(!bookie_is_writable(a->bookie))));
 }
 
 static void on_set_read_only(struct http_admin *a, struct http_request *r)
 {
-    bool read_only;
     if (!http_is_serving(a, r))
         return;
-    if (!wanted(http_body(r), &read_only)) {
+    struct json_object *body = http_json(r);
+    struct json_object *flag = http_json_member(body, "readOnly", json_type_boolean);
+    if (flag) {
+        bookie_set_read_only(a->bookie, json_object_get_boolean(flag));
+        on_read_only(a, r);
+    } else {
         http_reply_reason(r, 400, "the body must be {\"readOnly\": true} or {\"readOnly\": false}");
-        return;
     }
-    bookie_set_read_only(a->bookie, read_only);
-    on_read_only(a, r);
+    json_object_put(body);
 }
 
 static void on_info(struct http_admin *a, struct http_request *r)
@@ -112,8 +94,8 @@ static void on_info(struct http_admin *a, struct http_request *r)
     if (err)
         http_reply_reason(r, 500, "the space cannot be asked: %s", err_text(err));
     else
-        reply_json(r, mem_format("{\"freeSpace\":%" PRIu64 ",\"totalSpace\":%" PRIu64 "}",
-                                 free_bytes, total));
+        http_reply_json_text(r, mem_format("{\"freeSpace\":%" PRIu64 ",\"totalSpace\":%" PRIu64 "}",
+                                           free_bytes, total));
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -208,6 +190,7 @@ enum err http_admin_open(struct http_admin **out, const struct bookie_conf *conf
         return ERR_OK;
     struct http_admin *a = mem_new(struct http_admin);
     a->conf = conf;
+    a->live = *conf;
     a->loop = loop;
     a->meta = meta;
     pthread_mutex_init(&a->lock, NULL);
@@ -251,7 +234,14 @@ uint16_t http_admin_port(const struct http_admin *a)
 static void close_server(void *ctx)
 {
     struct http_admin *a = ctx;
+    a->closing = true;
     http_close(&a->server);
+}
+
+static void drop_client(void *ctx)
+{
+    struct http_admin *a = ctx;
+    ledger_client_drop(&a->client);
 }
 
 void http_admin_close(struct http_admin **admin)
@@ -262,7 +252,8 @@ void http_admin_close(struct http_admin **admin)
         return;
     if (a->server)
         loop_call(a->loop, close_server, a);
-    http_bookies_wait(a);
+    http_calls_wait(a);
+    loop_call(a->loop, drop_client, a);
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     mem_free(a);

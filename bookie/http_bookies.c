@@ -1,5 +1,4 @@
 /* Who is alive, from the metadata store: GET /api/v1/bookie/list_bookies?type=rw|ro. */
-#include <json-c/json.h>
 #include <string.h>
 
 #include "bookie/http_inside.h"
@@ -18,7 +17,7 @@ struct listing {
     bool read_only, with_hosts;
 };
 
-void http_bookies_count(struct http_admin *a, int by)
+void http_calls_count(struct http_admin *a, int by)
 {
     pthread_mutex_lock(&a->lock);
     a->listings += (unsigned)by;
@@ -26,7 +25,7 @@ void http_bookies_count(struct http_admin *a, int by)
     pthread_cond_broadcast(&a->changed);
 }
 
-void http_bookies_wait(struct http_admin *a)
+void http_calls_wait(struct http_admin *a)
 {
     pthread_mutex_lock(&a->lock);
     while (a->listings > 0)
@@ -45,13 +44,11 @@ static void end(struct listing *l, enum err err)
     if (err) {
         http_reply_reason(l->request, 503, "the metadata store cannot be asked: %s", err_text(err));
     } else {
-        const char *text = json_object_to_json_string_ext(
-            l->bookies, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-        http_reply(l->request, 200, "application/json", view_of(text, strlen(text)));
+        http_reply_json(l->request, json_object_get(l->bookies));
     }
     json_object_put(l->bookies);
     mem_free(l);
-    http_bookies_count(a, -1);
+    http_calls_count(a, -1);
 }
 
 /* The read-only ones lie below the others. */
@@ -59,15 +56,14 @@ static void take(struct listing *l, const struct meta_item *item)
 {
     struct bookie_record record = {0};
     const char *id = item->key + strlen(prefix(l));
-    char *address = NULL;
+    struct json_object *host = NULL;
     if (strchr(id, '/'))
         return;
     if (l->with_hosts && bookie_record_read(id, slice_view(item->value), &record) == ERR_OK) {
-        address = mem_format("%s:%u", record.host, (unsigned)record.port);
+        host = json_object_new_string(record.host);
         bookie_record_drop(&record);
     }
-    json_object_object_add(l->bookies, id, json_object_new_string(address ? address : ""));
-    mem_free(address);
+    json_object_object_add(l->bookies, id, host);
 }
 
 static void listed(struct meta_call *call, const struct meta_reply *r)
@@ -96,6 +92,6 @@ void on_list_bookies(struct http_admin *a, struct http_request *r)
     l->bookies = json_object_new_object();
     l->read_only = is(http_query(r, "type"), "ro");
     l->with_hosts = is(http_query(r, "print_hostnames"), "true");
-    http_bookies_count(a, 1);
+    http_calls_count(a, 1);
     meta_range(a->meta, prefix(l), NULL, PAGE, !l->with_hosts, &l->call);
 }

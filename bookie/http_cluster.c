@@ -1,5 +1,4 @@
-/* What a bookie says over HTTP of the cluster, from the metadata store: ledgers, copies, auditor.
- */
+/* What a bookie says over HTTP of the cluster, from the metadata store: bookies and ledgers. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,161 +8,7 @@
 #include "metadata/paths.h"
 #include "metadata/records.h"
 
-enum { JSON_DEPTH = 8, LEDGERS_A_PAGE = 100 };
-
-static struct json_object *text_of(struct slice value)
-{
-    return json_object_new_string_len((const char *)value.base, (int)value.len);
-}
-
-/* A member of the body; NULL when it is none of this type.  *whole must be put. */
-static struct json_object *member(struct http_request *r, const char *name, json_type type,
-                                  struct json_object **whole)
-{
-    const struct view body = http_body(r);
-    struct json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH);
-    struct json_object *found = NULL;
-    *whole = json_tokener_parse_ex(tokener, (const char *)body.base, (int)body.len);
-    json_tokener_free(tokener);
-    if (json_object_is_type(*whole, json_type_object) &&
-        json_object_object_get_ex(*whole, name, &found) && json_object_is_type(found, type))
-        return found;
-    return NULL;
-}
-
-/* ---- copies ---------------------------------------------------------------------------------- */
-
-static void take_mark(struct inquiry *q, const struct meta_item *item)
-{
-    int64_t ledger;
-    if (path_mark_id(item->key, &ledger) == ERR_OK)
-        json_object_array_add(q->answer, json_object_new_int64(ledger));
-}
-
-static void tell_marks(struct inquiry *q)
-{
-    if (json_object_array_length(q->answer) > 0)
-        inquiry_reply(q);
-    else
-        http_reply_reason(q->request, 404, "no ledger is under-replicated");
-}
-
-void on_under_replicated(struct http_admin *a, struct http_request *r)
-{
-    static const struct question questions[] = {{PATH_UNDERREPLICATED, ASK_KEYS, take_mark}};
-    struct inquiry *q = inquiry_new(a, r);
-    q->answer = json_object_new_array();
-    inquiry_ask(q, questions, 1, tell_marks);
-}
-
-static void take_auditor(struct inquiry *q, const struct meta_item *item)
-{
-    json_object_object_add(q->answer, "Auditor", text_of(item->value));
-}
-
-static void tell_auditor(struct inquiry *q)
-{
-    if (json_object_object_length(q->answer) > 0)
-        inquiry_reply(q);
-    else
-        http_reply_reason(q->request, 404, "nobody is the auditor");
-}
-
-void on_auditor(struct http_admin *a, struct http_request *r)
-{
-    static const struct question questions[] = {{PATH_AUDITOR, ASK_KEY, take_auditor}};
-    struct inquiry *q = inquiry_new(a, r);
-    q->answer = json_object_new_object();
-    inquiry_ask(q, questions, 1, tell_auditor);
-}
-
-/* ---- how long a lost bookie is waited for ---------------------------------------------------- */
-
-static void take_delay(struct inquiry *q, const struct meta_item *item)
-{
-    json_object_object_add(q->answer, "delay_seconds", text_of(item->value));
-}
-
-static void tell_delay(struct inquiry *q)
-{
-    if (json_object_object_length(q->answer) > 0)
-        inquiry_reply(q);
-    else
-        http_reply_reason(q->request, 404,
-                          "it was not set: lostBookieRecoveryDelay of the auditor "
-                          "holds");
-}
-
-void on_delay(struct http_admin *a, struct http_request *r)
-{
-    static const struct question questions[] = {{PATH_REPAIR_DELAY, ASK_KEY, take_delay}};
-    struct inquiry *q = inquiry_new(a, r);
-    q->answer = json_object_new_object();
-    inquiry_ask(q, questions, 1, tell_delay);
-}
-
-static void tell_done(struct inquiry *q)
-{
-    http_reply_text(q->request, 200, "done\n");
-}
-
-void on_set_delay(struct http_admin *a, struct http_request *r)
-{
-    struct json_object *whole, *seconds = member(r, "delay_seconds", json_type_int, &whole);
-    const int64_t s = seconds ? json_object_get_int64(seconds) : -1;
-    json_object_put(whole);
-    if (s < 0) {
-        http_reply_reason(r, 400, "the body must be {\"delay_seconds\": N}");
-        return;
-    }
-    struct inquiry *q = inquiry_new(a, r);
-    char *text = mem_format("%" PRId64, s);
-    q->finish = tell_done;
-    inquiry_put(q, PATH_REPAIR_DELAY, slice_copy(text, strlen(text)));
-    mem_free(text);
-}
-
-/* ---- decommissioning ------------------------------------------------------------------------- */
-
-static void note_cookie(struct inquiry *q, const struct meta_item *item)
-{
-    (void)item;
-    q->counts[0]++;
-}
-
-static void tell_leaving(struct inquiry *q)
-{
-    http_reply_text(q->request, 200,
-                    "it is being emptied; `lgm bookie decommission ID` waits for the end and "
-                    "removes its cookie\n");
-}
-
-/* What a bookie is told by a key of its own: repair.h. */
-static void leave(struct inquiry *q)
-{
-    if (q->counts[0] == 0) {
-        http_reply_reason(q->request, 404, "it has no cookie: it is no bookie of this cluster");
-        return;
-    }
-    struct inquiry *put = inquiry_new(q->admin, q->request);
-    put->finish = tell_leaving;
-    char *key = mem_format(PATH_LEAVING "%s", q->own.key + strlen(PATH_COOKIES));
-    inquiry_put(put, key, (struct slice){0});
-    mem_free(key);
-}
-
-void on_decommission(struct http_admin *a, struct http_request *r)
-{
-    struct json_object *whole, *name = member(r, "bookie_src", json_type_string, &whole);
-    struct inquiry *q = inquiry_new(a, r);
-    const bool fits = name && path_cookie(json_object_get_string(name), q->key) == ERR_OK;
-    json_object_put(whole);
-    q->own = (struct question){q->key, ASK_KEY, note_cookie};
-    if (fits)
-        inquiry_ask(q, &q->own, 1, leave);
-    else
-        inquiry_refuse(q, "the body must be {\"bookie_src\": \"ID\"}");
-}
+enum { LEDGERS_A_PAGE = 100 };
 
 /* ---- the cluster ----------------------------------------------------------------------------- */
 
@@ -190,7 +35,7 @@ static void count_mark(struct inquiry *q, const struct meta_item *item)
 static void note_auditor(struct inquiry *q, const struct meta_item *item)
 {
     q->counts[AUDITORS]++;
-    json_object_object_add(q->answer, "auditorId", text_of(item->value));
+    json_object_object_add(q->answer, "auditorId", http_auditor(item->value));
 }
 
 static void note_pause(struct inquiry *q, const struct meta_item *item)

@@ -12,7 +12,7 @@ struct inquiry *inquiry_new(struct http_admin *a, struct http_request *r)
     q->admin = a;
     q->request = r;
     q->to = INT64_MAX;
-    http_bookies_count(a, 1);
+    http_calls_count(a, 1);
     return q;
 }
 
@@ -25,14 +25,12 @@ static void end(struct inquiry *q, enum err err)
         q->finish(q);
     json_object_put(q->answer);
     mem_free(q);
-    http_bookies_count(a, -1);
+    http_calls_count(a, -1);
 }
 
 void inquiry_reply(struct inquiry *q)
 {
-    const char *text = json_object_to_json_string_ext(
-        q->answer, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-    http_reply(q->request, 200, "application/json", view_of(text, strlen(text)));
+    http_reply_json(q->request, json_object_get(q->answer));
 }
 
 void inquiry_refuse(struct inquiry *q, const char *why)
@@ -41,7 +39,7 @@ void inquiry_refuse(struct inquiry *q, const char *why)
     http_reply_reason(q->request, 400, "%s", why);
     json_object_put(q->answer);
     mem_free(q);
-    http_bookies_count(a, -1);
+    http_calls_count(a, -1);
 }
 
 static void ask(struct inquiry *q, const char *after);
@@ -113,4 +111,15 @@ void inquiry_put(struct inquiry *q, const char *key, struct slice value)
 {
     q->call = (struct meta_call){.home = q->admin->loop, .done = was_put};
     meta_put(q->admin->meta, key, value, META_ANY, &q->call);
+}
+
+static void was_removed(struct meta_call *call, const struct meta_reply *r)
+{
+    end(container_of(call, struct inquiry, call), r->err == ERR_NOT_FOUND ? ERR_OK : r->err);
+}
+
+void inquiry_remove(struct inquiry *q, const char *key)
+{
+    q->call = (struct meta_call){.home = q->admin->loop, .done = was_removed};
+    meta_remove(q->admin->meta, key, META_ANY, &q->call);
 }

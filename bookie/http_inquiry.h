@@ -9,8 +9,6 @@
 #ifndef BOOKIE_HTTP_INQUIRY_H
 #define BOOKIE_HTTP_INQUIRY_H
 
-#include <json-c/json.h>
-
 #include "bookie/http_inside.h"
 #include "metadata/metadata.h"
 
@@ -41,7 +39,9 @@ struct inquiry *inquiry_new(struct http_admin *a, struct http_request *r);
 void inquiry_ask(struct inquiry *q, const struct question *questions, unsigned n,
                  void (*finish)(struct inquiry *q));
 void inquiry_put(struct inquiry *q, const char *key, struct slice value); /* then finish() */
-void inquiry_refuse(struct inquiry *q, const char *why); /* 400; instead of the two above */
+void inquiry_remove(struct inquiry *q, const char *key);                  /* the same */
+void inquiry_refuse(struct inquiry *q, const char *why); /* 400; instead of the three above */
 void inquiry_reply(struct inquiry *q);                   /* for finish(): 200 with q->answer */
+struct json_object *http_auditor(struct slice vote); /* gives: whom the key PATH_AUDITOR names */
 
 #endif

@@ -1,21 +1,16 @@
 /* What a bookie says over HTTP of its own storage and settings. */
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bookie/directories.h"
-#include "bookie/http_inside.h"
+#include "bookie/cookie_dirs.h"
+#include "bookie/gc.h"
+#include "bookie/http_inquiry.h"
 #include "bookie/storage.h"
+#include "common/config_name.h"
+#include "common/log.h"
 #include "common/mem.h"
-
-static void reply(struct http_request *r, struct json_object *o) /* takes o */
-{
-    const char *text =
-        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-    http_reply(r, 200, "application/json", view_of(text, strlen(text)));
-    json_object_put(o);
-}
+#include "metadata/paths.h"
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
@@ -49,10 +44,72 @@ void on_server_config(struct http_admin *a, struct http_request *r)
             continue;
         struct json_object *value = strstr(k->name, "assword")
                                         ? json_object_new_string("*****")
-                                        : value_of(k, (const char *)a->conf + k->offset);
+                                        : value_of(k, (const char *)&a->live + k->offset);
         json_object_object_add(o, k->name, value);
     }
-    reply(r, o);
+    http_reply_json(r, o);
+}
+
+/* Only what has an effect without a restart is taken.  Each of these is a number or a truth value,
+ * so that a copy of the settings owns nothing. */
+static const struct config_key *live_key(const char *name)
+{
+    const struct config_key *k = config_name_find(&bookie_config_table, name);
+    return k && k->class == CONFIG_LIVE && k->type != CONFIG_STRING ? k : NULL;
+}
+
+/* False: it has been answered. */
+static bool take_setting(struct http_request *r, struct bookie_conf *into, const char *name,
+                         struct json_object *value)
+{
+    if (!live_key(name)) {
+        http_reply_reason(
+            r, 400, "%s: only a restart changes it, and the configuration file is where", name);
+        return false;
+    }
+    char *pair = mem_format("%s=%s", name, value ? json_object_get_string(value) : "");
+    const enum err err = config_set(&bookie_config_table, into, pair, "HTTP");
+    mem_free(pair);
+    if (err)
+        http_reply_reason(r, 400, "%s: that is no value for it", name);
+    return err == ERR_OK;
+}
+
+static void use_settings(struct http_admin *a, struct json_object *body)
+{
+    json_object_object_foreach(body, name, value)
+    {
+        log_event(LOG_WARN, "config.changed", F_STR("key", name),
+                  F_STR("value", json_object_get_string(value)));
+    }
+    gc_set(bookie_gc(a->bookie), &a->live);
+}
+
+static bool take_settings(struct http_admin *a, struct http_request *r, struct json_object *body)
+{
+    struct bookie_conf wanted = a->live;
+    json_object_object_foreach(body, name, value)
+    {
+        if (!take_setting(r, &wanted, name, value))
+            return false;
+    }
+    a->live = wanted;
+    return true;
+}
+
+/* {"name": "value", ...}: all of them, or none; until a restart. */
+void on_set_server_config(struct http_admin *a, struct http_request *r)
+{
+    if (!http_is_serving(a, r))
+        return;
+    struct json_object *body = http_json(r);
+    if (!json_object_is_type(body, json_type_object)) {
+        http_reply_reason(r, 400, "the body must be {\"name\": \"value\", ...}");
+    } else if (take_settings(a, r, body)) {
+        use_settings(a, body);
+        http_reply_text(r, 200, "Success set server config.");
+    }
+    json_object_put(body);
 }
 
 /* ---- storage --------------------------------------------------------------------------------- */
@@ -77,7 +134,7 @@ void on_last_log_mark(struct http_admin *a, struct http_request *r)
     struct json_object *o = json_object_new_object();
     for (unsigned i = 0; i < s->n_journals; i++) {
         const struct journal_mark m = mark_of(s, i);
-        char *name = mem_format("LastLogMark: Journal Id %" PRIu64 "(%016" PRIx64 ".jnl)%s%s",
+        char *name = mem_format("LastLogMark: Journal Id - %" PRIu64 "(%016" PRIx64 ".jnl)%s%s",
                                 m.file, m.file, s->n_journals > 1 ? " in " : "",
                                 s->n_journals > 1 ? s->conf.journal_dirs[i] : "");
         char *at = mem_format("Pos - %" PRIu64, m.offset);
@@ -85,7 +142,7 @@ void on_last_log_mark(struct http_admin *a, struct http_request *r)
         mem_free(name);
         mem_free(at);
     }
-    reply(r, o);
+    http_reply_json(r, o);
 }
 
 struct files {
@@ -134,7 +191,7 @@ void on_disk_files(struct http_admin *a, struct http_request *r)
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (!type || strcmp(type, kinds[i].kind) == 0)
             add_files(o, kinds[i].kind, kinds[i].dirs, kinds[i].n, kinds[i].ending);
-    reply(r, o);
+    http_reply_json(r, o);
 }
 
 static bool has_failed(const struct storage *s)
@@ -154,5 +211,44 @@ void on_sanity(struct http_admin *a, struct http_request *r)
     struct json_object *o = json_object_new_object();
     json_object_object_add(o, "passed", json_object_new_boolean(passed));
     json_object_object_add(o, "readOnly", json_object_new_boolean(!bookie_is_writable(a->bookie)));
-    reply(r, o);
+    http_reply_json(r, o);
+}
+
+/* ---- more directories ------------------------------------------------------------------------ */
+
+static void compare_cookie(struct inquiry *q, const struct meta_item *item)
+{
+    const struct directories *d = q->admin->bookie ? bookie_directories(q->admin->bookie) : NULL;
+    struct cookie_record record;
+    struct cookie_dirs known;
+    if (!d || cookie_record_read(slice_view(item->value), &record))
+        return;
+    if (cookie_dirs_read(&record, &known) == ERR_OK) {
+        const struct cookie_dirs mine = {d->journals, d->ledgers, d->indexes};
+        q->counts[0] = !cookie_dirs_missing(&mine, &known);
+        cookie_dirs_drop(&known);
+    }
+    cookie_record_drop(&record);
+}
+
+static void tell_expanded(struct inquiry *q)
+{
+    if (q->counts[0])
+        http_reply_text(q->request, 200, "Success expand storage");
+    else
+        http_reply_reason(q->request, 500, "its cookie does not name all directories in use");
+}
+
+/* Directories are added at a start, with allowStorageExpansion: this says whether all those that
+ * are in use have been. */
+void on_expand_storage(struct http_admin *a, struct http_request *r)
+{
+    if (!http_is_serving(a, r))
+        return;
+    struct inquiry *q = inquiry_new(a, r);
+    q->own = (struct question){q->key, ASK_KEY, compare_cookie};
+    if (path_cookie(bookie_name(a->bookie), q->key))
+        inquiry_refuse(q, "its id has no cookie");
+    else
+        inquiry_ask(q, &q->own, 1, tell_expanded);
 }

@@ -419,7 +419,7 @@ size_t bookie_v3_write(uint8_t into[BOOKIE_V3_FRONT], const struct bookie_v3_ans
 
 /* ---- what a client asks --------------------------------------------------------------------- */
 
-enum { INFO_RESPONSE = 105, STATUS = 2, FREE_SPACE = 3 };
+enum { INFO_RESPONSE = 105, STATUS = 2, TOTAL_SPACE = 2, FREE_SPACE = 3 };
 
 struct slice bookie_info_request(void)
 {
@@ -430,18 +430,19 @@ struct slice bookie_info_request(void)
     return slice_copy(bytes, sizeof bytes);
 }
 
-static enum err read_free_space(struct view message, uint64_t *out)
+static enum err read_space(struct view message, uint64_t *free_space, uint64_t *total)
 {
     struct fields f;
 
     TRY(read_fields(message, 0, &f));
-    if (lacks(&f, F1 | F3))
+    if (lacks(&f, F1 | F2 | F3))
         return ERR_MALFORMED;
-    *out = f.value[FREE_SPACE];
+    *free_space = f.value[FREE_SPACE];
+    *total = f.value[TOTAL_SPACE];
     return f.value[1] == BOOKKEEPER__STATUS_CODE__EOK ? ERR_OK : ERR_IO;
 }
 
-enum err bookie_info_read(struct view frame, uint64_t *free_space)
+enum err bookie_info_read(struct view frame, uint64_t *free_space, uint64_t *total)
 {
     struct reader r = reader_of(frame);
     struct view message = {0};
@@ -454,5 +455,5 @@ enum err bookie_info_read(struct view frame, uint64_t *free_space)
         if (f.number == INFO_RESPONSE && f.kind == BYTES)
             message = f.bytes;
     }
-    return message.base ? read_free_space(message, free_space) : ERR_MALFORMED;
+    return message.base ? read_space(message, free_space, total) : ERR_MALFORMED;
 }

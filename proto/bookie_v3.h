@@ -64,7 +64,7 @@ struct bookie_v3_answer {
 /* What a client asks of a bookie's disks, with the length in front; gives.  And what comes back:
  * ERR_MALFORMED, or what the bookie says. */
 struct slice bookie_info_request(void);
-MUST_CHECK enum err bookie_info_read(struct view frame, uint64_t *free_space);
+MUST_CHECK enum err bookie_info_read(struct view frame, uint64_t *free_space, uint64_t *total);
 
 /* With the length in front; gives how long it is. */
 enum { BOOKIE_V3_FRONT = 192 };

@@ -5,6 +5,7 @@ import argparse
 import glob
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -428,12 +429,14 @@ def http_tells(folder):
         assert info["totalBookiesCount"] == info["writableBookiesCount"] == 3, info
         assert info["readonlyBookiesCount"] == info["unavailableBookiesCount"] == 0, info
         assert info["ledgerReplicationEnabled"] and not info["clusterUnderReplicated"], info
-        assert get(bookie, "/api/v1/autorecovery/who_is_auditor")["Auditor"] == info["auditorId"]
+        assert get(bookie, "/api/v1/autorecovery/who_is_auditor") == "Auditor: " + info["auditorId"]
+        assert info["auditorId"] in {f"bookie-{i}" for i in range(3)}, info
         get(bookie, "/api/v1/autorecovery/list_under_replicated_ledger", status=404)
-        get(bookie, "/api/v1/autorecovery/lost_bookie_recovery_delay", status=404)
-        get(bookie, "/api/v1/autorecovery/lost_bookie_recovery_delay", "PUT", {"delay_seconds": -1}, 400)
-        get(bookie, "/api/v1/autorecovery/lost_bookie_recovery_delay", "PUT", {"delay_seconds": 7})
-        assert get(bookie, "/api/v1/autorecovery/lost_bookie_recovery_delay") == {"delay_seconds": "7"}
+        delay = "/api/v1/autorecovery/lost_bookie_recovery_delay"
+        assert get(bookie, delay) == "lostBookieRecoveryDelay value: 0"
+        get(bookie, delay, "PUT", {"delay_seconds": -1}, 400)
+        assert get(bookie, delay, "PUT", {"delay_seconds": 7}) == "Success set lostBookieRecoveryDelay to 7"
+        assert get(bookie, delay) == "lostBookieRecoveryDelay value: 7"
         ids = {str(l.id) for l in ledgers(c)}
         assert set(get(bookie, "/api/v1/ledger/list/")) == ids
         shown = get(bookie, "/api/v1/ledger/list?print_metadata=true&page=1")
@@ -444,10 +447,86 @@ def http_tells(folder):
         assert get(bookie, f"/api/v1/ledger/metadata?ledger_id={one}")[one]["state"] in ("OPEN", "CLOSED")
         get(bookie, "/api/v1/ledger/metadata?ledger_id=99", status=404)
         get(bookie, "/api/v1/ledger/metadata", status=400)
-        get(bookie, "/api/v1/autorecovery/decommission", "PUT", {"bookie_src": "nobody"}, 404)
-        get(bookie, "/api/v1/autorecovery/decommission", "PUT", {}, 400)
-        get(bookie, "/api/v1/autorecovery/decommission", "PUT", {"bookie_src": "bookie-2"})
-        c.bookies[2].wait_for_event("bookie.set_readonly")
+    finally:
+        c.__exit__(None, None, None)
+
+
+def http_reads_and_deletes_ledgers(folder):
+    c, _ = written(folder, count=700, lgmMetadataPassword="")
+    try:
+        bookie, path = c.bookies[0], "/api/v1/ledger/read?ledger_id="
+        for wrong in ("", "x", "-1", "1&start_entry_id=x", "1&end_entry_id=-2", "1&page=x",
+                      "1&start_entry_id=5&end_entry_id=4", "1&start_entry_id=1500&end_entry_id=1600&page=1"):
+            get(bookie, path + wrong, status=400)
+        get(bookie, path + "99999", status=404)
+        closed = [l for l in ledgers(c) if l.state == 3 and l.last >= 200]
+        assert closed, ledgers(c)
+        one = closed[0]
+        reader = Reader(bookie)
+        kept = reader.read(one.id, range(one.last + 1))
+        reader.close()
+        shown = get(bookie, f"{path}{one.id}")
+        assert set(shown) == {str(i) for i in range(one.last + 1)}, list(shown)[:5]
+        for entry, (_, payload) in kept.items():
+            assert shown[str(entry)] == "".join(chr(b) if b < 0x80 else "\ufffd" for b in payload), entry
+        assert set(get(bookie, f"{path}{one.id}&start_entry_id=150&end_entry_id=152")) == {"150", "151", "152"}
+        page = get(bookie, f"{path}{one.id}&page=1&start_entry_id={one.last}")
+        assert page == {"Entries for page: ": "1", str(one.last): shown[str(one.last)]}, page
+        assert get(bookie, f"{path}{one.id}&page=2") == {"Entries for page: ": "2"}
+        opened = [l for l in ledgers(c) if l.state == 1]
+        for l in opened:  # what is confirmed of them, and nobody is fenced
+            get(bookie, f"{path}{l.id}")
+        assert {l.id: l.state for l in ledgers(c)}[opened[0].id] == 1
+        c.bookies[1].kill()  # another copy is read
+        assert get(bookie, f"{path}{one.id}") == shown
+        get(bookie, "/api/v1/ledger/delete", "DELETE", status=400)
+        get(bookie, "/api/v1/ledger/delete?ledger_id=99999", "DELETE", status=404)
+        assert get(bookie, f"/api/v1/ledger/delete?ledger_id={one.id}", "DELETE") == f'"Deleted ledger: {one.id}"'
+        assert one.id not in {l.id for l in ledgers(c)}
+        get(bookie, f"{path}{one.id}", status=404)
+        get(bookie, f"/api/v1/ledger/delete?ledger_id={one.id}", "DELETE", status=404)
+    finally:
+        c.__exit__(None, None, None)
+
+
+def http_tells_space_and_takes_settings(folder):
+    c, _ = written(folder, count=50)
+    try:
+        bookie = c.bookies[0]
+        shown = get(bookie, "/api/v1/bookie/list_bookie_info")
+        assert set(shown) == {"bookie-0", "bookie-1", "bookie-2", "ClusterInfo: "}, shown
+        space = os.statvfs(folder)
+        total = space.f_blocks * space.f_frsize
+        assert all(f"Total: {total}(" in shown[f"bookie-{i}"] for i in range(3)), (shown, total)
+        sizes = re.fullmatch(r"\{Free: (\d+)\(([\d.]+)([KMGT]B)\), Total: (\d+)\(([\d.]+)([KMGT]B)\)\}",
+                             shown["ClusterInfo: "])
+        assert int(sizes[4]) == 3 * total, shown
+        unit = 1000 ** ("KMGT".index(sizes[6][0]) + 1)
+        assert 0 <= 3 * total / unit - float(sizes[5]) < 0.0011, shown
+        assert re.fullmatch(r": \{Free: .*, Total: .*\},", shown["bookie-1"]), shown
+        c.bookies[2].kill()
+        lgm.wait_until(lambda: "bookie-2" not in get(bookie, "/api/v1/bookie/list_bookie_info"), 30, "it is gone")
+        conf = "/api/v1/config/server_config"
+        assert get(bookie, conf, "PUT", {"compactionRateByEntries": "77", "gcWaitTime": 600}) == \
+            "Success set server config."
+        assert get(bookie, conf)["compactionRateByEntries"] == "77" and get(bookie, conf)["gcWaitTime"] == "600"
+        bookie.wait_for_event("config.changed key=compactionRateByEntries value=77")
+        for wrong in ({"gcWaitTime": "1"}, {"gcWaitTime": "700", "bookiePort": "1"}, {"nonsense": 1},
+                      {"minorCompactionThreshold": 7}, [], "x"):
+            get(bookie, conf, "PUT", wrong, 400)
+        assert get(bookie, conf)["gcWaitTime"] == "600", "all or none"
+        rounds = get(bookie, "/api/v1/bookie/gc/state")["rounds"]
+        lgm.wait_until(lambda: get(bookie, "/api/v1/bookie/gc/state")["rounds"] > rounds + 1, 30,
+                       "rounds come as often as it says now")
+        suspend, resume = "/api/v1/bookie/gc/suspend_compaction", "/api/v1/bookie/gc/resume_compaction"
+        assert get(bookie, suspend, "PUT", {"suspendMajor": "true", "suspendMinor": True}) == \
+            '"Suspend majorGC on BookieServer: bookie-0, Suspend minorGC on BookieServer: bookie-0"'
+        assert get(bookie, suspend) == {"isMajorGcSuspended": "true", "isMinorGcSuspended": "true"}
+        assert get(bookie, resume, "PUT", {"resumeMajor": "false", "resumeMinor": "true"}) == \
+            '"Resume minorGC on BookieServer: bookie-0"'
+        assert get(bookie, suspend) == {"isMajorGcSuspended": "true", "isMinorGcSuspended": "false"}
+        assert get(bookie, "/api/v1/bookie/gc", "PUT") == '"Triggered GC on BookieServer: bookie-0"'
+        assert get(bookie, "/api/v1/bookie/expand_storage", "PUT") == "Success expand storage"
     finally:
         c.__exit__(None, None, None)
 
@@ -486,6 +565,7 @@ def help_tells_all(folder):
 
 CASES = [heals_itself, killed_while_it_heals, one_lost_index_of_two, rebuilt_by_hand, tells_what_is_there,
          verifies, a_damaged_journal_is_found, what_is_damaged_comes_back, cookies, simpletest, http_tells,
+         http_reads_and_deletes_ledgers, http_tells_space_and_takes_settings,
          the_log_says_more_when_asked, help_tells_all]
 
 if __name__ == "__main__":

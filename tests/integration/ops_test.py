@@ -182,7 +182,7 @@ def http_tells_the_state(folder):
     space = os.statvfs(folder)
     assert info["totalSpace"] == space.f_blocks * space.f_frsize and 0 < info["freeSpace"] < info["totalSpace"]
     listed = "/api/v1/bookie/list_bookies?print_hostnames=true&type="
-    assert json.loads(get(bookie, listed + "rw")) == {"b1": f"127.0.0.1:{bookie.port}"}
+    assert json.loads(get(bookie, listed + "rw")) == {"b1": "127.0.0.1"}
     assert json.loads(get(bookie, listed + "ro")) == {}
     assert bookie.http("/nothing")[0] == 404
     assert bookie.http("/api/v1/bookie/state", "POST", {})[0] == 405
@@ -203,16 +203,16 @@ def read_only_by_hand(folder):
     set_read_only(bookie, True)
     assert "bookie_SERVER_STATUS 0" in get(bookie, "/metrics")
     lgm.wait_until(lambda: json.loads(get(bookie, listed + "rw")) == {}, 10, "it is not among the writable")
-    assert json.loads(get(bookie, listed + "ro")) == {"b1": ""}
+    assert json.loads(get(bookie, listed + "ro")) == {"b1": None}
     assert bookie.is_ready() and json.loads(get(bookie, "/api/v1/bookie/state"))["readOnly"]
     set_read_only(bookie, True)
     assert bookie.output().count("bookie.set_readonly") == 1
     set_read_only(bookie, False)
-    lgm.wait_until(lambda: json.loads(get(bookie, listed + "rw")) == {"b1": ""}, 10, "it is writable")
+    lgm.wait_until(lambda: json.loads(get(bookie, listed + "rw")) == {"b1": None}, 10, "it is writable")
     bookie.stop()
     bookie.conf["forceReadOnlyBookie"] = "true"
     bookie.start()
-    assert json.loads(get(bookie, listed + "ro")) == {"b1": ""}
+    assert json.loads(get(bookie, listed + "ro")) == {"b1": None}
     assert json.loads(get(bookie, "/api/v1/bookie/state/readonly")) == {"readOnly": True}
     bookie.stop()
 

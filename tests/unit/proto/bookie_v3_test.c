@@ -341,7 +341,7 @@ START_TEST(asks_for_space)
     uint8_t front[BOOKIE_V3_FRONT];
     struct bookie_request q;
     struct bookie_v3 v3;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, total = 0;
 
     ck_assert_int_eq(bookie_v3_read(view_of(asked.base + 4, asked.len - 4), &q, &v3), ERR_OK);
     ck_assert_uint_eq(asked.base[3], asked.len - 4);
@@ -354,13 +354,14 @@ START_TEST(asks_for_space)
                                  .total = INT64_MAX,
                                  .free_space = 1ll << 45};
     size_t n = bookie_v3_write(front, &a);
-    ck_assert_int_eq(bookie_info_read(view_of(front + 4, n - 4), &bytes), ERR_OK);
+    ck_assert_int_eq(bookie_info_read(view_of(front + 4, n - 4), &bytes, &total), ERR_OK);
     ck_assert_uint_eq(bytes, 1ull << 45);
+    ck_assert_uint_eq(total, INT64_MAX);
     for (size_t cut = 0; cut < n - 4; cut++)
-        ck_assert_int_ne(bookie_info_read(view_of(front + 4, cut), &bytes), ERR_OK);
+        ck_assert_int_ne(bookie_info_read(view_of(front + 4, cut), &bytes, &total), ERR_OK);
     a.status = BOOKIE_EIO;
     n = bookie_v3_write(front, &a);
-    ck_assert_int_eq(bookie_info_read(view_of(front + 4, n - 4), &bytes), ERR_IO);
+    ck_assert_int_eq(bookie_info_read(view_of(front + 4, n - 4), &bytes, &total), ERR_IO);
 }
 END_TEST
 
