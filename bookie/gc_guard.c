@@ -11,8 +11,8 @@ const char *gc_halt_text(enum gc_halt h)
         [GC_GOES] = "",
         [GC_OTHER_STORE] = "the metadata store is another one than before",
         [GC_OLDER_STORE] = "the metadata store has gone back to an older revision",
-        [GC_BEACON_LOST] = "the metadata store lacks what this bookie has written there: it was "
-                           "emptied or restored from an older copy",
+        [GC_BEACON_LOST] = ("the metadata store lacks what this bookie has written there: it was "
+                            "emptied or restored from an older copy"),
         [GC_TOO_MANY] = "too many ledgers have vanished from the metadata at once",
         [GC_MEMORY_LOST] = "what was remembered of the metadata store cannot be read",
     };
