@@ -5,7 +5,13 @@
 #include "common/mem.h"
 
 /* As the protocol counts: an answer's head, and a length in front of each entry. */
-enum { HEAD = 24 + 8 + 4, LENGTH = 4, ID = 8, FIRST_ROOM = 16 };
+enum {
+    HEAD = 24 + 8 + 4,
+    LENGTH = BOOKIE_BATCH_LENGTH,
+    ID = BOOKIE_BATCH_ID,
+    FIRST_ROOM = 16,
+    COPIED_MAX = 2048
+};
 
 static uint64_t budget(const struct request *r)
 {
@@ -32,58 +38,92 @@ static bool takes_more(const struct request *r, size_t len)
            r->at->batch_bytes + len <= r->at->handlers->conf.batches_max;
 }
 
-static void keep(struct request *r, struct slice entry)
+static void put(struct batch *b, struct slice s)
 {
-    struct batch *b = r->batch;
     if (b->n == b->room) {
         b->room = b->room ? b->room * 2 : FIRST_ROOM;
-        b->entries = mem_resize(b->entries, b->room * sizeof b->entries[0]);
+        b->at = mem_resize(b->at, b->room * sizeof b->at[0]);
     }
-    b->entries[b->n++] = entry;
-    b->bytes += entry.len;
+    b->at[b->n++] = s;
+    b->bytes += s.len;
+}
+
+static void keep(struct request *r, struct slice entry)
+{
+    put(r->batch, entry);
     r->at->batch_bytes += entry.len;
 }
 
-/* One row of bytes: request id, then length and entry each. */
-static struct slice lay_out(const struct request *r)
+static void end(struct batch **batch)
 {
-    const struct batch *b = r->batch;
-    const size_t len = ID + b->bytes + (size_t)b->n * LENGTH;
-    struct slab *slab = slab_new(len);
-    uint8_t *at = slab_bytes(slab);
-    put_u64(at, (uint64_t)r->head.request_id);
-    at += ID;
-    for (unsigned i = 0; i < b->n; i++) {
-        const struct slice *e = &b->entries[i];
-        put_u32(at, (uint32_t)e->len);
-        memcpy(at + LENGTH, e->base, e->len);
-        at += LENGTH + e->len;
-    }
-    return slice_take(&slab, len);
+    struct batch *b = *batch;
+
+    *batch = NULL;
+    for (unsigned i = 0; b && i < b->n; i++)
+        slice_drop(&b->at[i]);
+    if (b)
+        mem_free(b->at);
+    mem_free(b);
 }
 
-static void drop(struct request *r)
+void batch_read_drop(struct request *r)
 {
-    struct batch *b = r->batch;
-    r->at->batch_bytes -= b->bytes;
-    for (unsigned i = 0; i < b->n; i++)
-        slice_drop(&b->entries[i]);
-    mem_free(b->entries);
-    mem_free(b);
-    r->batch = NULL;
+    end(&r->batch);
+}
+
+/* An iovec, and a window that is held until it is sent, cost more than to copy what is small. */
+static bool is_copied(const struct slice *entry)
+{
+    return entry->len <= COPIED_MAX;
+}
+
+static size_t copied_bytes(const struct batch *found)
+{
+    size_t len = ID + (size_t)found->n * LENGTH;
+
+    for (unsigned i = 0; i < found->n; i++)
+        len += is_copied(&found->at[i]) ? found->at[i].len : 0;
+    return len;
+}
+
+/* Request id, then length and entry each. */
+static struct batch *lay_out(const struct request *r)
+{
+    const struct batch *found = r->batch;
+    struct batch *out = mem_new(struct batch);
+    struct slab *slab = slab_new(copied_bytes(found));
+    uint8_t *bytes = slab_bytes(slab);
+    size_t from = 0, at = ID;
+
+    put_u64(bytes, (uint64_t)r->head.request_id);
+    for (unsigned i = 0; i < found->n; i++) {
+        const struct slice *e = &found->at[i];
+        put_u32(bytes + at, (uint32_t)e->len);
+        at += LENGTH;
+        if (is_copied(e)) {
+            memcpy(bytes + at, e->base, e->len);
+            at += e->len;
+            continue;
+        }
+        put(out, slice_of(slab, from, at - from));
+        put(out, slice_share(*e));
+        from = at;
+    }
+    if (at > from)
+        put(out, slice_of(slab, from, at - from));
+    slab_drop(&slab);
+    return out;
 }
 
 /* What was found before something failed is an answer; nothing at all is a failure. */
 void batch_end(struct request *r, enum err err)
 {
-    if (r->batch->n > 0) {
-        struct slice answer = lay_out(r);
-        drop(r);
-        request_finish_with(r, answer);
-    } else {
-        drop(r);
-        request_finish(r, err);
-    }
+    struct batch *answer = r->batch->n > 0 ? lay_out(r) : NULL;
+
+    r->at->batch_bytes -= r->batch->bytes;
+    batch_read_drop(r);
+    r->batch = answer;
+    request_finish(r, answer ? ERR_OK : err);
 }
 
 void batch_take(struct request *r, struct slice entry)

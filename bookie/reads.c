@@ -89,6 +89,25 @@ static enum err damaged(struct reads *r, const struct read_job *job, const struc
     return ERR_CHECKSUM;
 }
 
+/* What one read brings in, from entry `i` of the block on: as many of those that lie behind it as
+ * `ahead` has room for, and not a part of the next one. */
+static size_t window_bytes(const struct index_block *b, unsigned i, size_t ahead)
+{
+    const struct entry_place *first = &b->at[i];
+    size_t end = ENTRY_LOG_RECORD + (size_t)first->length;
+
+    for (i++; i < INDEX_BLOCK; i++) {
+        const struct entry_place *p = &b->at[i];
+        if (!index_block_has(b, i))
+            continue;
+        if (p->log != first->log || p->offset < first->offset ||
+            p->offset - first->offset + ENTRY_LOG_RECORD + p->length > ahead)
+            break;
+        end = (size_t)(p->offset - first->offset) + ENTRY_LOG_RECORD + p->length;
+    }
+    return end;
+}
+
 /* A log that is gone was compacted after the index was asked: ask again.  The same answer twice is
  * no move but damage. */
 static enum err find_and_read(struct reads *r, const struct read_job *job, struct index_block *b,
@@ -102,7 +121,8 @@ static enum err find_and_read(struct reads *r, const struct read_job *job, struc
         if (!index_block_has(b, i))
             return ERR_NO_ENTRY;
         const struct entry_place *p = &b->at[i];
-        const enum err err = entry_log_read(job->device->log, p, r->ahead, &w->slab, &w->bytes);
+        const enum err err =
+            entry_log_read(job->device->log, p, window_bytes(b, i, r->ahead), &w->slab, &w->bytes);
         if (err != ERR_NOT_FOUND)
             return err;
         if (is_same(&was, p))

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "bookie/bytes.h"
 #include "common/mem.h"
 
 enum { IDLE_MAX = 4096 };
@@ -120,19 +119,16 @@ static void count(const struct request *r)
     } else {
         histogram_note(is_add ? &m->add_us : &m->read_us, us);
     }
-    metric_add(&m->read_bytes, (int64_t)r->answer.len);
+    metric_add(&m->read_bytes, (int64_t)(r->batch ? r->batch->bytes : r->answer.len));
 }
 
-/* The answer to a batch repeats its id, also without entries. */
 static void answer_v2(struct request *r)
 {
-    uint8_t id[8];
-    if (r->head.op == BOOKIE_BATCH_READ && r->answer.len == 0) {
-        put_u64(id, (uint64_t)r->head.request_id);
-        r->answer = slice_copy(id, sizeof id);
-    }
-    session_answer(r->session, r->head.version, r->head.op, r->status, r->head.ledger,
-                   r->head.entry, r->answer);
+    if (r->head.op == BOOKIE_BATCH_READ)
+        session_answer_batch(r);
+    else
+        session_answer(r->session, r->head.version, r->head.op, r->status, r->head.ledger,
+                       r->head.entry, r->answer);
 }
 
 void request_answer(struct request *r)

@@ -74,9 +74,10 @@ struct v3_part {
     struct list_job list;
 };
 
-/* Entries that a batch read has found so far. */
+/* What a batch read has found: entries, or their answer in pieces of which the larger ones lie
+ * where they were found. */
 struct batch {
-    struct slice *entries;
+    struct slice *at;
     unsigned n, room;
     uint64_t bytes;
 };
@@ -114,6 +115,7 @@ void session_new(struct station *st, int fd);                                   
 void session_close(struct session *s); /* what it still waits for is not sent */
 void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status, int64_t ledger,
                     int64_t entry, struct slice body); /* takes body */
+void session_answer_batch(struct request *r);          /* takes its batch */
 void session_drop(struct session *s);                  /* a request lets go */
 
 /* v3.c */
@@ -147,10 +149,11 @@ void lookup_in(struct request *r);    /* r->ledger is known */
 /* It is not in memory: lookup.c goes on with it when it has come. */
 void lookup_on_disk(struct request *r);
 
-/* batch.c */
+/* batch.c: from batch_end() on the batch is of the answer's pieces; NULL: nothing was found */
 void batch_go_on(struct request *r);                    /* from memory, as far as it goes */
 void batch_take(struct request *r, struct slice entry); /* the one that was missing; takes */
 void batch_end(struct request *r, enum err err);        /* no more come */
+void batch_read_drop(struct request *r);
 
 /* lac.c */
 void poll_begin(struct request *r);

@@ -120,16 +120,6 @@ bool session_has_too_much(const struct session *s)
     return s->conn && conn_waiting(s->conn) > WAITING_MAX;
 }
 
-/* A batch's request id goes even without its entries. */
-static void without_entries(uint8_t op, struct slice *body)
-{
-    struct slice kept = {0};
-    if (op == BOOKIE_BATCH_READ)
-        kept = slice_copy(body->base, BATCH_ID);
-    slice_drop(body);
-    *body = kept;
-}
-
 void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t status, int64_t ledger,
                     int64_t entry, struct slice body)
 {
@@ -138,7 +128,7 @@ void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t stat
         return;
     }
     if (body.len > 0 && session_has_too_much(s)) {
-        without_entries(op, &body);
+        slice_drop(&body);
         status = BOOKIE_TOO_MANY;
     }
     bookie_write_response(front_room(s, BOOKIE_RESPONSE_SIZE), version, op, status, ledger, entry,
@@ -147,6 +137,30 @@ void session_answer(struct session *s, uint8_t version, uint8_t op, int32_t stat
         session_send_body(s, body);
     else
         slice_drop(&body);
+}
+
+/* The answer to a batch repeats its id, also without entries. */
+void session_answer_batch(struct request *r)
+{
+    struct session *s = r->session;
+    const struct bookie_request *q = &r->head;
+
+    if (r->batch && session_has_too_much(s)) {
+        batch_read_drop(r);
+        r->status = BOOKIE_TOO_MANY;
+    }
+    if (s->conn) {
+        const size_t len = r->batch ? r->batch->bytes : BOOKIE_BATCH_ID;
+        bookie_write_response(front_room(s, BOOKIE_RESPONSE_SIZE), q->version, q->op, r->status,
+                              q->ledger, q->entry, len);
+    }
+    if (s->conn && !r->batch)
+        put_u64(front_room(s, BOOKIE_BATCH_ID), (uint64_t)q->request_id);
+    for (unsigned i = 0; r->batch && i < r->batch->n; i++) {
+        session_send_body(s, r->batch->at[i]);
+        r->batch->at[i] = (struct slice){0};
+    }
+    batch_read_drop(r);
 }
 
 /* ---- frames --------------------------------------------------------------------------------- */

@@ -157,6 +157,7 @@ static struct ledger_client_conf bookies_conf(const struct broker_conf *c)
         .add_timeout_us = (uint64_t)c->bookie_timeout_seconds * 1000000,
         .read_timeout_us = (uint64_t)c->bookie_timeout_seconds * 1000000,
         .second_read_us = (uint64_t)c->second_read_ms * 1000,
+        .one_read_each = !c->batch_reads,
         .slow_us = (uint64_t)c->slow_publish_ms * 1000,
         .delay_changes = c->delay_changes,
         .place = {.distinct_hosts = c->different_hosts,

@@ -14,6 +14,9 @@ enum {
     REST_FIRST_US = 100 * 1000,
     REST_MAX_US = 5 * 1000 * 1000,
     DIAL_US = 3 * 1000 * 1000,
+    BATCHES_AGAIN_US = 600 * 1000 * 1000, /* it may be a newer one by then */
+    BATCH_FRONT =
+        12,        /* what the answer to a batch read has in front of an entry, and a read's not */
     ADD_COST = 512 /* what an add holds besides the bytes of its frame */
 };
 
@@ -42,7 +45,10 @@ struct bookie_link {
     size_t parcel_bytes;
     size_t add_bytes; /* of adds without an answer */
     uint64_t rest_us, rested_at;
-    uint64_t heard_at;       /* the last frame from the bookie */
+    uint64_t heard_at;    /* the last frame from the bookie */
+    int64_t batch_number; /* of the last batch read */
+    bool knows_batches;   /* it has answered one, and has not closed a connection over any since */
+    uint64_t batches_at;  /* it is not asked for any before */
     unsigned count, buckets; /* requests under way; a power of two */
     struct list_node *table;
     struct list_node adds, reads; /* each in order of deadline: the timeout is the same for all */
@@ -89,12 +95,12 @@ static void table_grow(struct bookie_link *b)
 }
 
 static struct link_request *find(const struct bookie_link *b, uint8_t op, int64_t ledger,
-                                 entry_id e)
+                                 entry_id e, int64_t number)
 {
     list_each(bucket(b, op, ledger, e), node)
     {
         struct link_request *q = list_entry(node, struct link_request, by_key);
-        if (q->op == op && q->ledger == ledger && q->entry == e)
+        if (q->op == op && q->ledger == ledger && q->entry == e && q->number == number)
             return q;
     }
     return NULL;
@@ -232,14 +238,72 @@ static void rest(struct bookie_link *b)
     b->rested_at = loop_now(b->loop) + b->rest_us;
 }
 
+/* ---- batch reads ---- */
+
+static bool is_batch(const struct link_request *q)
+{
+    return q->op == BOOKIE_BATCH_READ;
+}
+
+/* It was closed, or silent, over this one. */
+static void batch_failed(struct bookie_link *b)
+{
+    if (!b->knows_batches) {
+        log_event(LOG_INFO, "bookie.without_batches", F_STR("bookie", b->name),
+                  F_U64("again_us", BATCHES_AGAIN_US));
+        b->batches_at = loop_now(b->loop) + BATCHES_AGAIN_US;
+    }
+    b->knows_batches = false;
+}
+
+static enum err why_lost(struct bookie_link *b, bool was_ready)
+{
+    bool has_batches = false;
+
+    list_each(&b->reads, node) has_batches |=
+        is_batch(list_entry(node, struct link_request, by_time));
+    if (!was_ready || !has_batches)
+        return ERR_IO;
+    const bool knew = b->knows_batches;
+
+    batch_failed(b);
+    return knew ? ERR_IO : ERR_UNSUPPORTED_VERSION;
+}
+
+static bool denies_batches(const struct bookie_response *r)
+{
+    return r->status == BOOKIE_BAD_REQUEST || r->status == BOOKIE_BAD_VERSION;
+}
+
+/* Its number is cut off the body.  A refusal may come without one. */
+static struct link_request *batch_of(struct bookie_link *b, struct bookie_response *r)
+{
+    int64_t number = b->batch_number;
+
+    if (bookie_batch_id(&r->body, &number) && !r->status)
+        return NULL;
+    if (denies_batches(r))
+        batch_failed(b);
+    else
+        b->knows_batches = true;
+    return find(b, r->op, r->ledger, r->entry, number);
+}
+
+bool link_takes_batches(const struct bookie_link *b)
+{
+    return b->batches_at <= loop_now(b->loop);
+}
+
 static void lost(struct bookie_link *b, enum err why)
 {
+    const enum err err = why_lost(b, b->state == LINK_READY);
+
     rest(b);
     log_event(LOG_WARN, "bookie.disconnected", F_STR("bookie", b->name), F_ERR(why),
               F_U64("rest_us", b->rest_us));
     drop_parcels(b);
     fail_all(&b->adds, ERR_IO);
-    fail_all(&b->reads, ERR_IO);
+    fail_all(&b->reads, err);
 }
 
 static unsigned expire(struct bookie_link *b, struct list_node *queue)
@@ -250,6 +314,8 @@ static unsigned expire(struct bookie_link *b, struct list_node *queue)
     while ((q = first_of(queue)) && q->due_us <= loop_now(b->loop)) {
         log_event(LOG_WARN, "bookie.timed_out", F_STR("bookie", b->name),
                   F_I64("ledger", q->ledger), F_I64("entry", q->entry));
+        if (is_batch(q) && !b->knows_batches)
+            batch_failed(b);
         finish(q, ERR_TIMEOUT, (struct slice){0});
         n++;
     }
@@ -296,13 +362,17 @@ static void greeted(struct bookie_link *b)
     b->parcel_bytes = 0;
 }
 
-static void on_reply(struct bookie_link *b, const struct bookie_response *r, struct slice frame)
+static void on_reply(struct bookie_link *b, struct bookie_response *r, struct slice frame)
 {
-    struct link_request *q = find(b, r->op, r->ledger, r->entry);
+    const bool batch = r->op == BOOKIE_BATCH_READ;
+    struct link_request *q = batch ? batch_of(b, r) : find(b, r->op, r->ledger, r->entry, 0);
     struct slice body = {.slab = frame.slab, .base = r->body.base, .len = r->body.len};
+    enum err err = bookie_status_to_err(r->status);
 
+    if (batch && denies_batches(r))
+        err = ERR_UNSUPPORTED_VERSION;
     if (q) /* else it was given up: its deadline has passed, or its owner is gone */
-        finish(q, bookie_status_to_err(r->status), body);
+        finish(q, err, body);
 }
 
 /* The one thing that is asked in version 3. */
@@ -313,7 +383,7 @@ static bool is_info(const struct bookie_link *b, struct slice frame)
 
 static void on_info(struct bookie_link *b, struct slice frame)
 {
-    struct link_request *q = find(b, BOOKIE_INFO, INFO_LEDGER, INFO_LEDGER);
+    struct link_request *q = find(b, BOOKIE_INFO, INFO_LEDGER, INFO_LEDGER, 0);
 
     if (q)
         finish(q, ERR_OK, frame);
@@ -356,7 +426,7 @@ static const struct conn_handler handler = {.frame = on_frame, .closed = on_clos
 
 static void dial(struct bookie_link *b)
 {
-    struct conn_conf conf = {.frame_max = BOOKIE_FRAME_MAX,
+    struct conn_conf conf = {.frame_max = BOOKIE_FRAME_MAX + BATCH_FRONT,
                              .write_high = SIZE_MAX, /* LINK_BYTES_MAX bounds it; always read */
                              .tls = b->conf.tls,
                              .dial_timeout_us = DIAL_US,
@@ -424,6 +494,7 @@ void link_add(struct bookie_link *b, struct link_request *q, int64_t ledger, ent
 {
     q->link = b;
     q->op = BOOKIE_ADD;
+    q->number = 0;
     q->ledger = ledger;
     q->entry = e;
     q->size = (uint32_t)(front.len + chain_len(rest)) + ADD_COST;
@@ -439,10 +510,27 @@ void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, in
 
     q->link = b;
     q->op = BOOKIE_READ;
+    q->number = 0;
     q->size = 0;
     q->ledger = ledger;
     q->entry = e;
     request(b, q, view_of(bytes, n), &nothing);
+}
+
+void link_read_batch(struct bookie_link *b, struct link_request *q, int64_t ledger, entry_id first,
+                     unsigned n, size_t max_bytes)
+{
+    static const struct chain nothing;
+    uint8_t bytes[BOOKIE_BATCH_SIZE];
+
+    q->link = b;
+    q->op = BOOKIE_BATCH_READ;
+    q->number = ++b->batch_number;
+    q->size = 0;
+    q->ledger = ledger;
+    q->entry = first;
+    bookie_write_batch_read(bytes, ledger, first, q->number, (int32_t)n, (int64_t)max_bytes);
+    request(b, q, view_of(bytes, sizeof bytes), &nothing);
 }
 
 void link_info(struct bookie_link *b, struct link_request *q)
@@ -452,6 +540,7 @@ void link_info(struct bookie_link *b, struct link_request *q)
 
     q->link = b;
     q->op = BOOKIE_INFO;
+    q->number = 0;
     q->size = 0;
     q->ledger = q->entry = INFO_LEDGER;
     request(b, q, slice_view(frame), &nothing);
@@ -496,6 +585,7 @@ void link_set_address(struct bookie_link *b, const char *host, uint16_t port)
 
     b->rested_at = 0;
     b->rest_us = 0;
+    b->batches_at = 0;
     if (same)
         return;
     mem_free(b->host);

@@ -8,7 +8,11 @@
  *
  * Replies are told apart by operation, ledger and entry only, so one link must not carry both
  * plain and fencing reads of an entry: the answer to one would be taken for the other's.  A
- * bookie has a link for each (bookies.h).
+ * bookie has a link for each (bookies.h).  Batch reads have a number besides.
+ *
+ * BookKeeper answers batch reads from 4.17 on; one before closes the connection, with all that is
+ * under way on it.  So they go over a link of their own, and one that was closed over them is
+ * asked for no more for a while, unless it has answered some before.
  *
  * Memory:  a request is embedded in its owner and stays put until done() or link_cancel(); the
  *          bytes of an add are taken.
@@ -41,12 +45,14 @@ struct link_conf {
 };
 
 struct link_request {
-    /* `body` is the stored entry of a read; borrowed.  err is what the bookie said, or TIMEOUT,
-     * IO, BUSY, NOT_READY. */
+    /* `body` is the stored entry of a read, or what bookie_batch_next() takes apart; borrowed.
+     * err is what the bookie said, or TIMEOUT, IO, BUSY, NOT_READY; UNSUPPORTED_VERSION of a batch
+     * read: it does not seem to know any. */
     void (*done)(struct link_request *q, enum err err, struct slice body);
     struct bookie_link *link; /* private, as what follows */
     int64_t ledger;
     entry_id entry;
+    int64_t number; /* of a batch read */
     uint64_t due_us;
     enum err err;
     uint32_t size; /* of an add under way */
@@ -66,6 +72,10 @@ void link_add(struct bookie_link *b, struct link_request *q, int64_t ledger, ent
               struct view front, const struct chain *rest);
 void link_read(struct bookie_link *b, struct link_request *q, uint16_t flags, int64_t ledger,
                entry_id e, const uint8_t key[MASTER_KEY_SIZE]);
+/* Of `n` entries from `first` on those that follow each other there, in max_bytes at most. */
+void link_read_batch(struct bookie_link *b, struct link_request *q, int64_t ledger, entry_id first,
+                     unsigned n, size_t max_bytes);
+bool link_takes_batches(const struct bookie_link *b); /* as far as is known */
 /* What it has of disks, one at a time: `body` of the answer is for bookie_info_read(). */
 void link_info(struct bookie_link *b, struct link_request *q);
 /* It could not be reached a moment ago: requests fail at once. */

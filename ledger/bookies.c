@@ -35,7 +35,7 @@ struct bookie {
     uint64_t struck_at, suspect_until;
     uint32_t uses;
     uint64_t free; /* bytes; 0: not known */
-    struct bookie_link *link[2];
+    struct bookie_link *link[LINK_KINDS];
 };
 
 struct bookies {
@@ -68,6 +68,12 @@ static struct bookie *bookie_of(const struct bookies *b, uint32_t number)
     return b->at[number];
 }
 
+static void set_address(struct bookie *k, const char *host, uint16_t port)
+{
+    for (unsigned i = 0; i < LINK_KINDS; i++)
+        link_set_address(k->link[i], host, port);
+}
+
 static void address_by_id(struct bookie *k)
 {
     char *host;
@@ -75,8 +81,7 @@ static void address_by_id(struct bookie *k)
 
     if (parse_host_port(k->id, &host, &port))
         return;
-    link_set_address(k->link[LINK_PLAIN], host, port);
-    link_set_address(k->link[LINK_RECOVERY], host, port);
+    set_address(k, host, port);
     mem_free(host);
 }
 
@@ -85,8 +90,8 @@ static struct bookie *bookie_new(struct bookies *b, const char *id)
     struct bookie *k = mem_new(struct bookie);
 
     k->id = mem_string(id);
-    k->link[LINK_PLAIN] = link_new(b->loop, id, &b->conf);
-    k->link[LINK_RECOVERY] = link_new(b->loop, id, &b->conf);
+    for (unsigned i = 0; i < LINK_KINDS; i++)
+        k->link[i] = link_new(b->loop, id, &b->conf);
     address_by_id(k);
     return k;
 }
@@ -241,8 +246,7 @@ static struct bookie *learn(struct bookies *b, const char *id, struct view value
         log_event(LOG_WARN, "bookie.record_unreadable", F_STR("bookie", id), F_ERR(err));
         return k;
     }
-    link_set_address(k->link[LINK_PLAIN], r.host, r.port);
-    link_set_address(k->link[LINK_RECOVERY], r.host, r.port);
+    set_address(k, r.host, r.port);
     bookie_record_drop(&r);
     return k;
 }
@@ -282,8 +286,8 @@ static void listed_all(struct bookies *b)
 static void end(struct bookies *b)
 {
     for (uint32_t i = 0; i < b->n; i++) {
-        link_drop(&b->at[i]->link[LINK_PLAIN]);
-        link_drop(&b->at[i]->link[LINK_RECOVERY]);
+        for (unsigned k = 0; k < LINK_KINDS; k++)
+            link_drop(&b->at[i]->link[k]);
         mem_free(b->at[i]->id);
         mem_free(b->at[i]->rack);
         mem_free(b->at[i]->group);

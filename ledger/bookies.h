@@ -16,8 +16,9 @@
 struct bookies;
 struct placement_record;
 
-/* Plain reads and adds; fencing reads and recovery adds.  See bookie_link.h for the reason. */
-enum link_kind { LINK_PLAIN, LINK_RECOVERY };
+/* Plain reads and adds; fencing reads and recovery adds; batch reads, behind whose bytes the answer
+ * to no add stands either.  See bookie_link.h for the reason. */
+enum link_kind { LINK_PLAIN, LINK_RECOVERY, LINK_BATCH, LINK_KINDS };
 
 struct bookies *bookies_new(struct loop *l, struct metadata *meta, const struct link_conf *conf,
                             const struct placement_conf *place); /* gives; `place` is copied */

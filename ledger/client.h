@@ -70,6 +70,7 @@ struct ledger_client_conf {
     uint64_t add_timeout_us;  /* a bookie that has not answered by then has failed; 0: 30 s */
     uint64_t read_timeout_us; /* then the next replica is asked; 0: 30 s */
     uint64_t second_read_us;  /* then one is asked besides; 0: never */
+    bool one_read_each;       /* entries are asked for one by one, not many at once */
     unsigned window_entries;  /* 0: 50,000 */
     size_t window_bytes;      /* 0: 64 MiB */
     size_t link_bytes;        /* adds that one bookie has not answered, then it fails; 0: 128 MiB */

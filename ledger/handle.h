@@ -37,6 +37,7 @@ struct ledger {
     struct list_node readings;
     uint32_t avoid; /* by readers: slots of the fragment that begins at avoid_in */
     entry_id avoid_in;
+    size_t typical; /* size of its entries, as the last reader knew; 0: not known */
     unsigned users;
 };
 

@@ -33,6 +33,7 @@ try {
     struct link_request q;
     struct reading *reading;
     unsigned slot;
+    struct reader_run run;
     uint32_t bookie;
     uint64_t asked_us;
     bool slow; /* the core has been told */
@@ -63,6 +64,7 @@ static void remember(struct reading *g)
     struct ledger *l = g->ledger;
     entry_id e = g->core.next > l->lac && l->lac >= 0 ? l->lac : g->core.next;
 
+    l->typical = g->core.typical;
     l->avoid = g->core.avoid;
     l->avoid_in = layout_find(&l->layout, e)->first;
 }
@@ -141,33 +143,70 @@ static void note_corrupt(struct reading *g, uint32_t bookie, entry_id e)
               F_STR("bookie", bookies_id(c->bookies, bookie)));
 }
 
+/* The stored entry e, as the bookie has sent it: shares a part of `of`. */
+static struct reader_item opened(struct reading *g, uint32_t bookie, entry_id e, struct slice of,
+                                 struct view stored)
+{
+    struct ledger *l = g->ledger;
+    struct reader_item item = {0};
+    struct entry_header h;
+    struct view payload;
+
+    item.err = entry_open(&l->layout.digest, stored, l->id, e, &h, &payload);
+    if (item.err == ERR_CHECKSUM)
+        note_corrupt(g, bookie, e);
+    if (item.err)
+        return item;
+    if (e == l->lac)
+        l->length = h.length;
+    struct got *one = mem_new(struct got);
+    one->id = e;
+    one->payload = slice_part(of, (size_t)(payload.base - of.base), payload.len);
+    item.item = one;
+    item.size = payload.len;
+    return item;
+}
+
+static void one_came(struct reading *g, const struct try *t, struct slice body)
+{
+    struct reader_item item = opened(g, t->bookie, t->run.first, body, slice_view(body));
+
+    if (item.item)
+        reader_found(&g->core, t->slot, t->run.first, item.size, item.item);
+    else
+        reader_failed(&g->core, t->slot, t->run.first, item.err);
+}
+
+/* More than was asked for is not looked at, nor what follows an entry that is cut off. */
+static void several_came(struct reading *g, const struct try *t, struct slice body)
+{
+    struct reader_item items[READER_WINDOW];
+    struct view rest = slice_view(body), stored;
+    enum err err = ERR_OK;
+    unsigned got = 0;
+
+    while (got < t->run.n && !(err = bookie_batch_next(&rest, &stored))) {
+        items[got] = opened(g, t->bookie, t->run.first + got, body, stored);
+        got++;
+    }
+    reader_answered(&g->core, t->slot, t->run, items, got, err);
+}
+
 static void try_done(struct link_request *q, enum err err, struct slice body)
 {
     struct try *t = container_of(q, struct try, q);
     struct reading *g = t->reading;
-    const struct layout *layout = &g->ledger->layout;
-    struct entry_header h;
-    struct view payload;
-    unsigned slot = t->slot;
-    uint32_t bookie = t->bookie;
-    entry_id e = q->entry;
 
     list_remove(&t->node);
+    if (err && t->run.n > 1)
+        reader_answered(&g->core, t->slot, t->run, NULL, 0, err);
+    else if (err)
+        reader_failed(&g->core, t->slot, t->run.first, err);
+    else if (t->run.n > 1)
+        several_came(g, t, body);
+    else
+        one_came(g, t, body);
     mem_free(t);
-    if (!err)
-        err = entry_open(&layout->digest, slice_view(body), g->ledger->id, e, &h, &payload);
-    if (err == ERR_CHECKSUM)
-        note_corrupt(g, bookie, e);
-    if (err) {
-        reader_failed(&g->core, slot, e, err);
-    } else {
-        struct got *one = mem_new(struct got);
-        if (e == g->ledger->lac)
-            g->ledger->length = h.length;
-        one->id = e;
-        one->payload = slice_part(body, (size_t)(payload.base - body.base), payload.len);
-        reader_found(&g->core, slot, e, payload.len, one);
-    }
     settle(g);
 }
 
@@ -203,12 +242,17 @@ static void second_due(struct timer *timer)
 
     while ((t = first_in_time(g)) && t->asked_us + c->conf.second_read_us <= loop_now(c->loop)) {
         t->slow = true;
-        metric_add(&c->counts->second_reads, reader_slow(&g->core, t->slot, t->q.entry));
+        metric_add(&c->counts->second_reads, reader_slow(&g->core, t->slot, t->run));
     }
     second_later(g);
 }
 
-static void read_from(void *ctx, unsigned slot, entry_id e)
+static struct bookie_link *link_of(const struct reading *g, uint32_t bookie, enum link_kind kind)
+{
+    return bookies_link(g->ledger->client->bookies, bookie, kind);
+}
+
+static void read_from(void *ctx, unsigned slot, struct reader_run run, size_t max_bytes)
 {
     struct reading *g = ctx;
     struct ledger *l = g->ledger;
@@ -216,12 +260,33 @@ static void read_from(void *ctx, unsigned slot, entry_id e)
 
     t->reading = g;
     t->slot = slot;
-    t->bookie = layout_find(&l->layout, e)->bookie[slot];
+    t->run = run;
+    t->bookie = layout_find(&l->layout, run.first)->bookie[slot];
     t->asked_us = loop_now(l->client->loop);
     t->q.done = try_done;
     list_push_back(&g->tries, &t->node);
     second_later(g);
-    link_read(bookies_link(l->client->bookies, t->bookie, LINK_PLAIN), &t->q, 0, l->id, e, NULL);
+    if (run.n > 1)
+        link_read_batch(link_of(g, t->bookie, LINK_BATCH), &t->q, l->id, run.first, run.n,
+                        max_bytes);
+    else
+        link_read(link_of(g, t->bookie, LINK_PLAIN), &t->q, 0, l->id, run.first, NULL);
+}
+
+/* Up to where the same bookies have the entries. */
+static unsigned reach(void *ctx, unsigned slot, entry_id e)
+{
+    const struct reading *g = ctx;
+    const struct layout *layout = &g->ledger->layout;
+    const struct fragment *f = layout_find(layout, e);
+    const bool is_last = f == &layout->fragments[layout->n - 1];
+
+    if (g->ledger->client->conf.one_read_each ||
+        !link_takes_batches(link_of(g, f->bookie[slot], LINK_BATCH)))
+        return 1;
+    if (is_last || f[1].first - e > READER_WINDOW)
+        return READER_WINDOW;
+    return (unsigned)(f[1].first - e);
 }
 
 static void deliver(void *ctx, entry_id e, void *item)
@@ -242,12 +307,19 @@ static void done(void *ctx, enum err err)
 }
 
 static const struct reader_effects effects = {
-    .read = read_from, .deliver = deliver, .drop = got_drop, .done = done};
+    .read = read_from, .reach = reach, .deliver = deliver, .drop = got_drop, .done = done};
 
 static void start_from(struct reading *g, entry_id first, size_t max_bytes)
 {
-    reader_start(&g->core, g->ledger->layout.facts.quorum, first, g->read->last, max_bytes,
-                 (uint32_t)g->ledger->id, remembered(g->ledger, first), &effects, g);
+    const struct reader_conf conf = {.quorum = g->ledger->layout.facts.quorum,
+                                     .first = first,
+                                     .last = g->read->last,
+                                     .max_bytes = max_bytes,
+                                     .prefer = (uint32_t)g->ledger->id,
+                                     .avoid = remembered(g->ledger, first),
+                                     .typical = g->ledger->typical};
+
+    reader_start(&g->core, &conf, &effects, g);
     settle(g);
 }
 

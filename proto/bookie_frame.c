@@ -173,6 +173,28 @@ enum err bookie_response_read(struct view frame, struct bookie_response *out)
     return read_view(&r, reader_left(&r), &out->body);
 }
 
+enum err bookie_batch_id(struct view *rest, int64_t *request_id)
+{
+    struct reader r = reader_of(*rest);
+
+    TRY(read_i64(&r, request_id));
+    *rest = view_of(r.at, reader_left(&r));
+    return ERR_OK;
+}
+
+enum err bookie_batch_next(struct view *rest, struct view *entry)
+{
+    struct reader r = reader_of(*rest);
+    uint32_t len;
+
+    if (rest->len == 0)
+        return ERR_END;
+    TRY(read_u32(&r, &len));
+    TRY(read_view(&r, len, entry));
+    *rest = view_of(r.at, reader_left(&r));
+    return ERR_OK;
+}
+
 /* ---- writing ---- */
 
 static void packet_write(struct writer *w, uint8_t version, uint8_t op, uint16_t flags)
@@ -203,6 +225,20 @@ size_t bookie_write_read(uint8_t into[BOOKIE_FENCE_SIZE], uint16_t flags, int64_
         write_bytes(&w, key, MASTER_KEY_SIZE);
     fill_size(&w, total);
     return w.len;
+}
+
+void bookie_write_batch_read(uint8_t into[BOOKIE_BATCH_SIZE], int64_t ledger, int64_t first,
+                             int64_t request_id, int32_t max_count, int64_t max_size)
+{
+    struct writer w = {.base = into, .room = BOOKIE_BATCH_SIZE};
+
+    write_u32(&w, BOOKIE_BATCH_SIZE - 4);
+    packet_write(&w, VERSION_NEWEST, BOOKIE_BATCH_READ, 0);
+    write_u64(&w, (uint64_t)ledger);
+    write_u64(&w, (uint64_t)first);
+    write_u64(&w, (uint64_t)request_id);
+    write_u32(&w, (uint32_t)max_count);
+    write_u64(&w, (uint64_t)max_size);
 }
 
 void bookie_write_response(uint8_t into[BOOKIE_RESPONSE_SIZE], uint8_t version, uint8_t op,

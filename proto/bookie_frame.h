@@ -75,13 +75,23 @@ enum {
     BOOKIE_ADD_FRONT = 28,
     BOOKIE_READ_SIZE = 24,
     BOOKIE_FENCE_SIZE = 44,
-    BOOKIE_RESPONSE_SIZE = 28
+    BOOKIE_BATCH_SIZE = 44,
+    BOOKIE_RESPONSE_SIZE = 28,
+    BOOKIE_BATCH_ID = 8,    /* stands before the entries in the body of a BATCH_READ's response, */
+    BOOKIE_BATCH_LENGTH = 4 /* and this before each */
 };
 void bookie_write_add(uint8_t into[BOOKIE_ADD_FRONT], uint16_t flags,
                       const uint8_t key[MASTER_KEY_SIZE], size_t entry_len);
 /* flags with BOOKIE_DO_FENCING writes BOOKIE_FENCE_SIZE bytes, else BOOKIE_READ_SIZE. */
 size_t bookie_write_read(uint8_t into[BOOKIE_FENCE_SIZE], uint16_t flags, int64_t ledger,
                          int64_t entry, const uint8_t key[MASTER_KEY_SIZE]);
+/* An answer of at most max_size bytes, its length in front counted, or of one entry. */
+void bookie_write_batch_read(uint8_t into[BOOKIE_BATCH_SIZE], int64_t ledger, int64_t first,
+                             int64_t request_id, int32_t max_count, int64_t max_size);
+/* Of the body of a BATCH_READ's response: first its id, then one entry after the other; `rest` is
+ * what follows.  ERR_END: there are no more.  Borrows. */
+MUST_CHECK enum err bookie_batch_id(struct view *rest, int64_t *request_id);
+MUST_CHECK enum err bookie_batch_next(struct view *rest, struct view *entry);
 void bookie_write_response(uint8_t into[BOOKIE_RESPONSE_SIZE], uint8_t version, uint8_t op,
                            int32_t status, int64_t ledger, int64_t entry, size_t body_len);
 struct slice bookie_auth_request(void); /* gives: plugin "", no payload */

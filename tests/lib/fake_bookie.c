@@ -144,10 +144,70 @@ static bool knows(const struct fake_bookie *b, int64_t ledger)
     return fake_bookie_is_fenced(b, ledger) || find(b, ledger, -1);
 }
 
+/* Writes the entry behind what is there; NO_ENTRY when it is not. */
+static int32_t give(struct fake_bookie *b, int64_t ledger, int64_t entry, uint8_t *into,
+                    size_t *len)
+{
+    const struct stored *s = find(b, ledger, entry);
+    const size_t n = s ? s->bytes.len : 0;
+
+    if (fault_strikes(&b->knobs.on_read))
+        return b->knobs.read_status;
+    if (!s)
+        return knows(b, ledger) ? BOOKIE_NO_ENTRY : BOOKIE_NO_LEDGER;
+    into[*len] = into[*len + 1] = 0;
+    into[*len + 2] = (uint8_t)(n >> 8);
+    into[*len + 3] = (uint8_t)n;
+    memcpy(into + *len + 4, s->bytes.base, n);
+    if (b->knobs.rotten)
+        into[*len + 4 + n - 1] ^= 1;
+    *len += 4 + n;
+    return BOOKIE_OK;
+}
+
+/* Of small entries only. */
+static void on_batch_read(struct visitor *v, const struct bookie_request *q)
+{
+    struct fake_bookie *b = v->bookie;
+    const unsigned asked = (unsigned)q->max_count, most = b->knobs.batch_most;
+    const size_t room = BOOKIE_BATCH_ID + (size_t)asked * 1024;
+    struct slab *body = slab_new(room);
+    uint8_t *into = slab_bytes(body);
+    size_t len = BOOKIE_BATCH_ID;
+    int32_t status = BOOKIE_OK;
+
+    for (unsigned i = 0; i < BOOKIE_BATCH_ID; i++)
+        into[i] = (uint8_t)((uint64_t)q->request_id >> (56 - 8 * i));
+    unsigned n = 0;
+    for (; n < asked && (!most || n < most) && len + 1024 <= room && !status; n++)
+        status = give(b, q->ledger, q->entry + n, into, &len);
+    answer(v, q, n > 1 ? BOOKIE_OK : status, view_of(into, len));
+    slab_drop(&body);
+}
+
+static void leave(struct visitor *v);
+
+/* The visitor may be gone then. */
+static void on_batch(struct visitor *v, const struct bookie_request *q)
+{
+    struct fake_bookie *b = v->bookie;
+
+    b->knobs.batch_reads++;
+    if (b->knobs.batches == BATCHES_ANSWERED) {
+        on_batch_read(v, q);
+    } else if (b->knobs.batches == BATCHES_REFUSED) {
+        answer(v, q, BOOKIE_BAD_REQUEST, (struct view){0});
+    } else {
+        conn_close(&v->conn);
+        leave(v);
+    }
+}
+
 static void on_read(struct visitor *v, const struct bookie_request *q)
 {
     struct fake_bookie *b = v->bookie;
 
+    b->knobs.reads++;
     if (q->flags & BOOKIE_DO_FENCING && !fake_bookie_is_fenced(b, q->ledger)) {
         struct fence *f = mem_new(struct fence);
         f->ledger = q->ledger;
@@ -203,6 +263,8 @@ static void on_frame(void *ctx, struct slice frame)
         on_add(v, &q);
     else if (q.op == BOOKIE_READ)
         on_read(v, &q);
+    else if (q.op == BOOKIE_BATCH_READ)
+        on_batch(v, &q);
     slice_drop(&frame);
 }
 

@@ -21,6 +21,10 @@ struct fake_bookie_knobs {
     uint64_t free_space; /* it says so; 0: it fails to */
     bool mute;           /* takes everything, answers nothing but AUTH */
     bool rotten;         /* every entry it gives out has a flipped bit */
+    enum { BATCHES_ANSWERED, BATCHES_REFUSED, BATCHES_CLOSE } batches;
+    unsigned batch_most;  /* entries in an answer; 0: as many as are asked for */
+    unsigned batch_reads; /* it has been asked for, and for so many entries one by one */
+    unsigned reads;
 };
 
 struct fake_bookie *fake_bookie_new(struct loop *l); /* gives; listens on a free port */

@@ -197,8 +197,9 @@ MUTANTS = [
      "(is < most ? is : most) + 1", "is + 1"),
     # ---- reader
     ("the first no decides for a reader", "ledger/reader.c",
-     "if (next_slot(r, e, s->asked, &other)) {", "if (s->err != ERR_NO_ENTRY && "
-     "next_slot(r, e, s->asked, &other)) {"),
+     "    if (next_slot(r, e, s->asked, &other))\n        make_due(r, e);\n    else",
+     "    if (s->err != ERR_NO_ENTRY && next_slot(r, e, s->asked, &other))\n        make_due(r, e);\n"
+     "    else"),
     ("a reader forgets that a replica failed", "ledger/reader.c",
      "        s->err = err;\n", ""),
     ("a reader delivers as it comes", "ledger/reader.c",
@@ -207,9 +208,22 @@ MUTANTS = [
     ("a reader takes an answer of another replica", "ledger/reader.c",
      "s->state == READ_AWAITED && s->awaited & 1u << slot ? s : NULL", "s->state == READ_AWAITED ? s : NULL"),
     ("a reader gives up while a second one is still asked", "ledger/reader.c",
-     "    if (s->awaited) {\n        return;", "    if (s->awaited && next_slot(r, e, s->asked, &other)) {\n        return;"),
+     "    if (s->awaited)\n        return false;",
+     "    if (s->awaited && next_slot(r, e, s->asked, &other))\n        return false;"),
     ("a slow replica is waited for", "ledger/reader.c",
-     "    read_from(r, e, other);\n    return true;", "    return true;"),
+     "        make_due(r, e);\n        n++;", "        n++;"),
+    ("what a batch read's answer did not get to is taken for not there", "ledger/reader.c",
+     "        s->asked &= ~(1u << slot);\n        if (!s->awaited || !(r->avoid & 1u << slot))\n"
+     "            make_due(r, e);",
+     "        s->awaited |= 1u << slot;\n        (void)take_failed(r, slot, e, ERR_NO_ENTRY);"),
+    ("what a batch read's answer did not get to is asked of nobody", "ledger/reader.c",
+     "        if (!s->awaited || !(r->avoid & 1u << slot))\n            make_due(r, e);", ""),
+    ("who knows no batch reads is asked for more", "ledger/reader.c",
+     "        r->one_each |= 1u << slot;\n", ""),
+    ("entries of a batch read's answer are taken for one later", "ledger/reader.c",
+     "    for (unsigned i = 0; i < got; i++, run.first++, run.n--) {",
+     "    run.first += got > 0 && got < run.n;\n"
+     "    for (unsigned i = 0; i < got; i++, run.first++, run.n--) {"),
     # ---- re-replication
     ("the metadata names a newcomer before it has the copies", "ledger/replicator.c",
      "    r->state = REPLICATOR_COPYING;\n    r->effects->copy(r->ctx, f, last_of(r, fragment), r->slot, r->to, bad);",

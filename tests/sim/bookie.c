@@ -121,12 +121,37 @@ static struct reply look_up(struct sim *s, const struct request *q)
     return (struct reply){.image = all[e], .entry = e};
 }
 
+/* As many as are there, or fewer; what is damaged shows at the other end. */
+static struct reply look_up_many(struct sim *s, const struct request *q)
+{
+    struct reply all = {0};
+
+    if (s->knobs.one_each & 1u << q->bookie) {
+        s->tally->no_batches++;
+        return (struct reply){.err = ERR_UNSUPPORTED_VERSION};
+    }
+    while (all.got < q->n && (all.got == 0 || healed(s) || !chance(s, 80))) {
+        struct request one = *q;
+        one.entry += all.got;
+        struct reply r = look_up(s, &one);
+        if (r.err && r.err != ERR_CHECKSUM) {
+            all.err = all.got == 0 ? r.err : ERR_OK;
+            break;
+        }
+        all.damaged |= (unsigned)(r.err == ERR_CHECKSUM) << all.got;
+        all.value[all.got++] = r.image.value;
+    }
+    s->tally->batches += all.got > 0;
+    s->tally->short_batches += all.got > 0 && all.got < q->n;
+    return all;
+}
+
 /* The answer to a fencing read, whatever it is, waits for the fence to be durable. */
 static void take_read(struct sim *s, unsigned request)
 {
     struct request *q = &s->requests[request];
     struct sim_bookie *k = &s->bookie[q->bookie];
-    struct reply r = look_up(s, q);
+    struct reply r = q->n > 1 ? look_up_many(s, q) : look_up(s, q);
 
     if (!(q->flags & BOOKIE_DO_FENCING)) {
         reply_send(s, request, q->generation, &r);

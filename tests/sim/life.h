@@ -18,6 +18,7 @@ enum {
     ENTRIES = 32, /* of a ledger */
     FRAGMENTS = 48,
     CHANGES = 8, /* of a ledger's bookies, by its writer */
+    BATCH = 8,   /* entries that a reader asks a bookie for at once, at most */
     JOURNAL = 512,
     REQUESTS = 4096,
     EVENTS = 8192,
@@ -31,6 +32,8 @@ struct knobs {
     unsigned far[ACTORS][BOOKIES]; /* what a link adds to it */
     unsigned timeout;
     unsigned refuse, misread; /* per mille of adds, of reads */
+    unsigned batch;           /* 1 .. BATCH */
+    unsigned one_each;        /* bookies that know no batch reads, a bit each */
     unsigned meta_away, meta_unsure;
     unsigned crashes, cuts, partitions, freezes; /* so many, at random times */
     bool wipes;                                  /* a disk is lost, then: */
@@ -57,6 +60,7 @@ struct knobs {
     PLAIN(losses, k->lost = 0)                        \
     PLAIN(refusals, k->refuse = 0)                    \
     PLAIN(misreadings, k->misread = 0)                \
+    PLAIN(batches, k->batch = 1)                      \
     PLAIN(absences, k->meta_away = 0)                 \
     PLAIN(doubts, k->meta_unsure = 0)                 \
     PLAIN(past, k->past = 0)                          \

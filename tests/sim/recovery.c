@@ -63,35 +63,42 @@ static const struct fragment *fragment_of(const struct record *r, entry_id e)
 static void slow_event(struct sim *s, struct event *e)
 {
     struct actor *a = s->actor[e->a % ACTORS];
+    const struct reader_run run = {e->b % ENTRIES, e->reply.got};
 
     if (a->life == e->b / ENTRIES && a->recovery == READING)
-        s->tally->second_reads += reader_slow(&a->reader, e->a / ACTORS, e->b % ENTRIES);
+        s->tally->second_reads += reader_slow(&a->reader, e->a / ACTORS, run);
 }
 
-static void slow_later(struct actor *a, unsigned slot, entry_id e)
+static void slow_later(struct actor *a, unsigned slot, struct reader_run run)
 {
     struct event *event = later(a->sim, a->sim->knobs.timeout / 4, slow_event);
 
     event->a = slot * ACTORS + a->number;
-    event->b = a->life * ENTRIES + (unsigned)e;
+    event->b = a->life * ENTRIES + (unsigned)run.first;
+    event->reply.got = run.n;
+}
+
+static void send_read(struct actor *a, unsigned slot, struct reader_run run, uint16_t flags)
+{
+    entry_id where = run.first == ENTRY_NONE ? ENTRIES : run.first;
+    struct request q = {.actor = a->number,
+                        .ledger = a->ledger,
+                        .slot = slot,
+                        .bookie = fragment_of(&a->record, where)->bookie[slot],
+                        .entry = run.first,
+                        .n = run.n,
+                        .flags = flags};
+
+    request_send(a->sim, &q);
 }
 
 static void read_from(void *ctx, unsigned slot, entry_id e, uint16_t flags)
 {
     struct actor *a = ctx;
-    entry_id where = e == ENTRY_NONE ? ENTRIES : e;
-    struct request q = {.actor = a->number,
-                        .ledger = a->ledger,
-                        .slot = slot,
-                        .bookie = fragment_of(&a->record, where)->bookie[slot],
-                        .entry = e,
-                        .flags = flags};
 
-    if (e != ENTRY_NONE && a->recovery == RECOVERING)
+    if (e != ENTRY_NONE)
         check_covered(a->sim, a->ledger);
-    request_send(a->sim, &q);
-    if (a->recovery == READING)
-        slow_later(a, slot, e);
+    send_read(a, slot, (struct reader_run){e, 1}, flags);
 }
 
 static void write_to(void *ctx, uint32_t bookie, const struct recoverer_write *w)
@@ -177,9 +184,23 @@ static const struct recoverer_effects to_recover = {.mark = mark,
 
 /* ---- effects of the reader ---- */
 
-static void read_plain(void *ctx, unsigned slot, entry_id e)
+static void read_plain(void *ctx, unsigned slot, struct reader_run run, size_t max_bytes)
 {
-    read_from(ctx, slot, e, 0);
+    (void)max_bytes;
+    send_read(ctx, slot, run, 0);
+    slow_later(ctx, slot, run);
+}
+
+static unsigned reach(void *ctx, unsigned slot, entry_id e)
+{
+    const struct actor *a = ctx;
+    const struct fragment *f = fragment_of(&a->record, e);
+    unsigned most = a->sim->knobs.batch;
+
+    (void)slot;
+    if (f < &a->record.fragment[a->record.n - 1] && f[1].first - e < most)
+        most = (unsigned)(f[1].first - e);
+    return most;
 }
 
 static void deliver(void *ctx, entry_id e, void *item)
@@ -202,7 +223,7 @@ static void read_done(void *ctx, enum err err)
 }
 
 static const struct reader_effects to_read = {
-    .read = read_plain, .deliver = deliver, .drop = drop, .done = read_done};
+    .read = read_plain, .reach = reach, .deliver = deliver, .drop = drop, .done = read_done};
 
 /* ---- its ways ---- */
 
@@ -211,8 +232,12 @@ static void begin_reading(struct actor *a, entry_id last)
     a->recovery = READING;
     a->ended = false;
     a->delivered = ENTRY_NONE;
-    reader_start(&a->reader, a->sim->knobs.quorum, 0, last, 0, a->number, a->reader.avoid, &to_read,
-                 a);
+    const struct reader_conf conf = {.quorum = a->sim->knobs.quorum,
+                                     .last = last,
+                                     .prefer = a->number,
+                                     .avoid = a->reader.avoid,
+                                     .typical = a->reader.typical};
+    reader_start(&a->reader, &conf, &to_read, a);
 }
 
 static void check_held(struct actor *a)
@@ -402,6 +427,33 @@ static void recoverer_answer(struct actor *a, const struct request *q, const str
     }
 }
 
+static void one_answered(struct actor *a, const struct request *q, const struct reply *r)
+{
+    if (r->err) {
+        reader_failed(&a->reader, q->slot, q->entry, r->err);
+        return;
+    }
+    a->held++;
+    reader_found(&a->reader, q->slot, q->entry, size_of(r->image.value), item_of(r->image.value));
+}
+
+static void many_answered(struct actor *a, const struct request *q, const struct reply *r)
+{
+    const struct reader_run run = {q->entry, q->n};
+    struct reader_item items[BATCH] = {0};
+
+    for (unsigned i = 0; i < r->got; i++) {
+        if (r->damaged & 1u << i) {
+            items[i].err = ERR_CHECKSUM;
+            continue;
+        }
+        a->held++;
+        items[i].item = item_of(r->value[i]);
+        items[i].size = size_of(r->value[i]);
+    }
+    reader_answered(&a->reader, q->slot, run, items, r->got, r->err);
+}
+
 void recovery_reply(struct sim *s, const struct request *q, const struct reply *r)
 {
     struct actor *a = s->actor[q->actor];
@@ -410,17 +462,12 @@ void recovery_reply(struct sim *s, const struct request *q, const struct reply *
         return;
     say(s, "a%u: b%u, entry %d %s: %s", a->number, q->bookie, (int)q->entry,
         q->add ? "written" : "read", err_name(r->err));
-    if (a->recovery == RECOVERING) {
+    if (a->recovery == RECOVERING)
         recoverer_answer(a, q, r);
-    } else if (a->recovery == READING && !q->add && q->flags == 0) {
-        if (r->err) {
-            reader_failed(&a->reader, q->slot, q->entry, r->err);
-        } else {
-            a->held++;
-            reader_found(&a->reader, q->slot, q->entry, size_of(r->image.value),
-                         item_of(r->image.value));
-        }
-    }
+    else if (a->recovery == READING && !q->add && q->flags == 0 && q->n > 1)
+        many_answered(a, q, r);
+    else if (a->recovery == READING && !q->add && q->flags == 0)
+        one_answered(a, q, r);
     settle(a);
 }
 

@@ -50,6 +50,7 @@ struct request {
     unsigned bookie, slot;
     unsigned ledger;
     entry_id entry;
+    unsigned n; /* so many from there on are asked for at once; 0: just it */
     bool add;
     uint16_t flags;
     struct image image; /* an add's */
@@ -58,7 +59,9 @@ struct request {
 struct reply {
     enum err err;
     struct image image;
-    entry_id entry; /* the one that was there, of a READ -1 */
+    entry_id entry;        /* the one that was there, of a READ -1 */
+    unsigned got, damaged; /* of several; a bit each */
+    unsigned value[BATCH];
 };
 
 /* What the metadata says of a ledger that lacks copies. */

@@ -51,6 +51,9 @@
     TALLY(mend_dead, "re-replicators that died at it")                          \
     TALLY(stale_census, "repairs that waited for a newer census")               \
     TALLY(second_reads, "reads asked of a second bookie besides a slow one")    \
+    TALLY(batches, "reads of many entries at once that were answered")          \
+    TALLY(short_batches, "and did not get to the last one")                     \
+    TALLY(no_batches, "that a bookie did not know")                             \
     TALLY(steps, "steps")
 
 struct tally {

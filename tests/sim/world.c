@@ -152,6 +152,8 @@ static struct knobs knobs_of(struct sim *s)
     struct knobs k = {.quorum = quorums[roll(s, sizeof quorums / sizeof *quorums)]};
     bool calm = chance(s, 250), deadly = chance(s, 700);
 
+    k.batch = chance(s, 800) ? 2 + roll(s, BATCH - 1) : 1;
+    k.one_each = chance(s, 300) ? roll(s, 1u << BOOKIES) : 0;
     k.slow = 1 + roll(s, chance(s, 500) ? 10 : 60);
     k.timeout = 150 + roll(s, chance(s, 700) ? 250 : 1000);
     k.lost = calm ? 0 : roll(s, 30);

@@ -740,6 +740,38 @@ START_TEST(reads_batches)
 }
 END_TEST
 
+/* Large ones are sent from where they lie, small ones between them are copied. */
+START_TEST(reads_batches_of_large_entries)
+{
+    static const size_t sizes[] = {3000, 10, 70000, 70000, 20, 30, 3000};
+    enum { N = 7 };
+    struct bookie_response r;
+    serve();
+    for (int64_t e = 0; e < N; e++)
+        ck_assert_int_eq(peer_add(peer, 0, LEDGER, e, sizes[e]), BOOKIE_OK);
+    for (int round = 0; round < 2; round++) {
+        struct view left, got;
+        int64_t id;
+        ask_batch(0, 100, 1 << 20);
+        ck_assert(peer_receive(peer, &r));
+        ck_assert_int_eq(r.status, BOOKIE_OK);
+        left = r.body;
+        ck_assert_int_eq(bookie_batch_id(&left, &id), ERR_OK);
+        ck_assert_int_eq(id, 77);
+        for (int64_t e = 0; e < N; e++) {
+            const size_t right = peer_entry(LEDGER, e, sizes[e], entry);
+            ck_assert_int_eq(bookie_batch_next(&left, &got), ERR_OK);
+            ck_assert_uint_eq(got.len, right);
+            ck_assert_mem_eq(got.base, entry, right);
+        }
+        ck_assert_int_eq(bookie_batch_next(&left, &got), ERR_END);
+        rest();
+        serve();
+    }
+    end();
+}
+END_TEST
+
 /* A peer that asks and does not read is refused entries before they fill the memory. */
 START_TEST(who_does_not_read_gets_no_more)
 {
@@ -788,6 +820,7 @@ int main(void)
                                SUITE_CASE(takes_nothing_between_the_question_and_the_handshake),
                                SUITE_CASE(refuses_settings_that_promise_what_is_not_there),
                                SUITE_CASE(reads_batches),
+                               SUITE_CASE(reads_batches_of_large_entries),
                                SUITE_CASE(who_does_not_read_gets_no_more),
                                {0},
                            });

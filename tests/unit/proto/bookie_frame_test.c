@@ -232,6 +232,42 @@ START_TEST(reads_auth_and_batch_answers)
 }
 END_TEST
 
+/* One entry after the other; what is cut off is none. */
+START_TEST(takes_a_batch_answer_apart)
+{
+    struct bytes b = bytes_of("0000000000000007 00000001 ff 00000000 00000002 abcd 00000003 01");
+    struct view rest = bytes_view(&b), entry;
+    int64_t id;
+
+    ck_assert_int_eq(bookie_batch_id(&rest, &id), ERR_OK);
+    ck_assert_int_eq(id, 7);
+    ck_assert_int_eq(bookie_batch_next(&rest, &entry), ERR_OK);
+    ck_bytes_eq(entry.base, entry.len, "ff");
+    ck_assert_int_eq(bookie_batch_next(&rest, &entry), ERR_OK);
+    ck_assert_uint_eq(entry.len, 0);
+    ck_assert_int_eq(bookie_batch_next(&rest, &entry), ERR_OK);
+    ck_bytes_eq(entry.base, entry.len, "abcd");
+    ck_assert_int_eq(bookie_batch_next(&rest, &entry), ERR_MALFORMED);
+    ck_assert_uint_eq(rest.len, 5);
+    rest.len = 0;
+    ck_assert_int_eq(bookie_batch_next(&rest, &entry), ERR_END);
+    ck_assert_int_eq(bookie_batch_id(&rest, &id), ERR_MALFORMED);
+}
+END_TEST
+
+START_TEST(writes_a_batch_read)
+{
+    uint8_t b[BOOKIE_BATCH_SIZE];
+    struct bookie_request q;
+
+    bookie_write_batch_read(b, 1234, 5, 7, 100, 4096);
+    ck_bytes_eq(b, 8, "00000028 02070000");
+    ck_assert_int_eq(bookie_request_read(view_of(b + 4, sizeof b - 4), &q), ERR_OK);
+    ck_assert(q.op == BOOKIE_BATCH_READ && q.ledger == 1234 && q.entry == 5 && !q.has_key);
+    ck_assert(q.request_id == 7 && q.max_count == 100 && q.max_size == 4096);
+}
+END_TEST
+
 START_TEST(every_truncated_answer_is_refused)
 {
     struct bytes b = bytes_of("02020000 00000000" IDS ENTRY),
@@ -306,6 +342,8 @@ int main(void)
                        SUITE_CASE(every_truncated_request_is_refused),
                        SUITE_CASE(reads_answers),
                        SUITE_CASE(reads_auth_and_batch_answers),
+                       SUITE_CASE(takes_a_batch_answer_apart),
+                       SUITE_CASE(writes_a_batch_read),
                        SUITE_CASE(every_truncated_answer_is_refused),
                        SUITE_CASE(random_answers_read_back),
                        SUITE_CASE(a_status_means_an_error),
