@@ -677,101 +677,6 @@ START_TEST(refuses_settings_that_promise_what_is_not_there)
 }
 END_TEST
 
-/* ---- batch reads, of version 2 -------------------------------------------------------------- */
-
-static void ask_batch(int64_t first, int32_t count, int64_t bytes)
-{
-    uint8_t q[44] = {0, 0, 0, 40, 2, BOOKIE_BATCH_READ};
-    const uint64_t ids[] = {htobe64(LEDGER), htobe64((uint64_t)first), htobe64(77)};
-    const uint32_t n = htobe32((uint32_t)count);
-    const uint64_t size = htobe64((uint64_t)bytes);
-    memcpy(q + 8, ids, sizeof ids);
-    memcpy(q + 32, &n, sizeof n);
-    memcpy(q + 36, &size, sizeof size);
-    peer_send(peer, q, sizeof q);
-}
-
-/* How many entries came, each looked at. */
-static unsigned batch(int64_t first, int32_t count, int64_t bytes, int32_t status)
-{
-    struct bookie_response r;
-    uint32_t len;
-    unsigned n = 0;
-    ask_batch(first, count, bytes);
-    ck_assert(peer_receive(peer, &r));
-    ck_assert_int_eq(r.op, BOOKIE_BATCH_READ);
-    ck_assert_int_eq(r.status, status);
-    ck_assert_int_eq(r.entry, first);
-    ck_assert_int_eq(r.body.base[7], 77);
-    size_t at = 8;
-    for (; at < r.body.len; n++) {
-        const size_t right = peer_entry(LEDGER, first + n, PAYLOAD, entry);
-        memcpy(&len, r.body.base + at, sizeof len);
-        ck_assert_uint_eq(ntohl(len), right);
-        ck_assert_mem_eq(r.body.base + at + 4, entry, right);
-        at += 4 + right;
-    }
-    ck_assert_uint_eq(at, r.body.len);
-    return n;
-}
-
-START_TEST(reads_batches)
-{
-    const size_t size = peer_entry(LEDGER, 0, PAYLOAD, entry) + 4;
-    serve();
-    for (int64_t e = 0; e < 400; e++)
-        ck_assert_int_eq(peer_add(peer, 0, LEDGER, e, PAYLOAD), BOOKIE_OK);
-    ck_assert_int_eq(peer_add(peer, 0, LEDGER, 405, PAYLOAD), BOOKIE_OK);
-    for (int round = 0; round < 2; round++) { /* from memory, then from the logs */
-        ck_assert_uint_eq(batch(0, 10, 1 << 20, BOOKIE_OK), 10);
-        ck_assert_uint_eq(batch(3, 0, 1 << 20, BOOKIE_OK), 397); /* up to a hole */
-        ck_assert_uint_eq(batch(3, -1, 36 + 5 * (int64_t)size, BOOKIE_OK), 5);
-        ck_assert_uint_eq(batch(3, 9, 35 + 5 * (int64_t)size, BOOKIE_OK), 4);
-        ck_assert_uint_eq(batch(3, 9, -1, BOOKIE_OK), 1);
-        ck_assert_uint_eq(batch(405, 9, 1 << 20, BOOKIE_OK), 1);
-        ck_assert_uint_eq(batch(401, 9, 1 << 20, BOOKIE_NO_ENTRY), 0);
-        ck_assert_uint_eq(batch(406, 9, 1 << 20, BOOKIE_NO_ENTRY), 0);
-        ck_assert_uint_eq(batch(INT64_MAX, 9, 1 << 20, BOOKIE_NO_ENTRY), 0);
-        ck_assert_uint_eq(batch(-1, 9, 1 << 20, BOOKIE_BAD_REQUEST), 0);
-        rest();
-        serve();
-    }
-    end();
-}
-END_TEST
-
-/* Large ones are sent from where they lie, small ones between them are copied. */
-START_TEST(reads_batches_of_large_entries)
-{
-    static const size_t sizes[] = {3000, 10, 70000, 70000, 20, 30, 3000};
-    enum { N = 7 };
-    struct bookie_response r;
-    serve();
-    for (int64_t e = 0; e < N; e++)
-        ck_assert_int_eq(peer_add(peer, 0, LEDGER, e, sizes[e]), BOOKIE_OK);
-    for (int round = 0; round < 2; round++) {
-        struct view left, got;
-        int64_t id;
-        ask_batch(0, 100, 1 << 20);
-        ck_assert(peer_receive(peer, &r));
-        ck_assert_int_eq(r.status, BOOKIE_OK);
-        left = r.body;
-        ck_assert_int_eq(bookie_batch_id(&left, &id), ERR_OK);
-        ck_assert_int_eq(id, 77);
-        for (int64_t e = 0; e < N; e++) {
-            const size_t right = peer_entry(LEDGER, e, sizes[e], entry);
-            ck_assert_int_eq(bookie_batch_next(&left, &got), ERR_OK);
-            ck_assert_uint_eq(got.len, right);
-            ck_assert_mem_eq(got.base, entry, right);
-        }
-        ck_assert_int_eq(bookie_batch_next(&left, &got), ERR_END);
-        rest();
-        serve();
-    }
-    end();
-}
-END_TEST
-
 /* A peer that asks and does not read is refused entries before they fill the memory. */
 START_TEST(who_does_not_read_gets_no_more)
 {
@@ -819,8 +724,6 @@ int main(void)
                                SUITE_CASE(refuses_clients_without_a_certificate),
                                SUITE_CASE(takes_nothing_between_the_question_and_the_handshake),
                                SUITE_CASE(refuses_settings_that_promise_what_is_not_there),
-                               SUITE_CASE(reads_batches),
-                               SUITE_CASE(reads_batches_of_large_entries),
                                SUITE_CASE(who_does_not_read_gets_no_more),
                                {0},
                            });
