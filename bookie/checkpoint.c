@@ -31,6 +31,7 @@ struct checkpoint {
     size_t rows_n, rows_room;
     struct item *items;
     size_t items_n, items_room;
+    struct entry_map spare[STORAGE_SHARDS_MAX]; /* empty ones, but while their shard is frozen */
     uint64_t step_began, step_us[STEPS]; /* of this run */
 
     pthread_t thread;
@@ -92,10 +93,9 @@ static void freeze_shard(void *ctx, unsigned shard)
     struct storage *s = c->storage;
     struct storage_shard *sh = &s->shards[shard];
     struct write_cache *cache = &sh->caches[c->device->number];
-    const size_t cost = write_cache_freeze(cache);
+    const size_t cost = write_cache_freeze(cache, &c->spare[shard]);
     atomic_fetch_sub(&c->device->active_bytes, cost);
     atomic_fetch_add(&c->device->frozen_bytes, cost);
-    take_items(c, write_cache_frozen(cache));
     ledgers_freeze(&sh->ledgers, c->device, take_row, c);
     if (s->conf.room)
         s->conf.room(s->conf.ctx, shard);
@@ -106,7 +106,7 @@ static void thaw_shard(void *ctx, unsigned shard)
     struct checkpoint *c = ctx;
     struct storage *s = c->storage;
     struct storage_shard *sh = &s->shards[shard];
-    write_cache_thaw(&sh->caches[c->device->number]);
+    write_cache_thaw(&sh->caches[c->device->number], &c->spare[shard]);
     sh->thaws++;
     ledgers_thaw(&sh->ledgers, c->device);
     if (s->conf.room) /* ledgers may be forgotten again */
@@ -138,6 +138,8 @@ static void freeze(struct checkpoint *c, bool move_marks)
         c->marks[j] = move_marks ? journal_mark(s->journals[j]) : c->device->marks.of[j];
     c->rows_n = c->items_n = 0;
     storage_each_shard(c->storage, freeze_shard, c);
+    for (unsigned i = 0; i < s->loops->n; i++)
+        take_items(c, write_cache_frozen(&s->shards[i].caches[c->device->number]));
     sort_items(c);
     c->is_frozen = true;
 }
@@ -227,6 +229,8 @@ enum err checkpoint_run(struct checkpoint *c, bool marks_move)
     if (err)
         return err;
     storage_each_shard(c->storage, thaw_shard, c);
+    for (unsigned i = 0; i < c->storage->loops->n; i++)
+        entry_map_clear(&c->spare[i]);
     atomic_store(&c->device->frozen_bytes, 0);
     c->is_frozen = false;
     step_ends(c, STEP_THAW);
@@ -288,6 +292,8 @@ struct checkpoint *checkpoint_open(struct storage *s, struct device *d)
     pthread_condattr_t monotonic;
     c->storage = s;
     c->device = d;
+    for (unsigned i = 0; i < STORAGE_SHARDS_MAX; i++)
+        entry_map_init(&c->spare[i]);
     pthread_mutex_init(&c->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -342,6 +348,8 @@ void checkpoint_close(struct checkpoint **checkpoint)
     checkpoint_stop(c);
     pthread_cond_destroy(&c->woken);
     pthread_mutex_destroy(&c->lock);
+    for (unsigned i = 0; i < STORAGE_SHARDS_MAX; i++)
+        entry_map_end(&c->spare[i]);
     mem_free(c->rows);
     mem_free(c->items);
     mem_free(c);

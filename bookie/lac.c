@@ -189,8 +189,8 @@ static void list_now(struct request *r)
     job->ledger = r->head.ledger;
     job->home = r->at->loop;
     job->done = listed;
-    take_entries(job, &cache->half[0], &room);
-    take_entries(job, &cache->half[1], &room);
+    take_entries(job, &cache->active, &room);
+    take_entries(job, &cache->frozen, &room);
     if (job->n > 1)
         qsort(job->more, job->n, sizeof job->more[0], by_entry);
     reads_list(r->at->handlers->conf.reads, job);

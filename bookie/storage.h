@@ -63,6 +63,8 @@ struct storage_shard {
     uint64_t thaws; /* how often what was written left a cache */
 };
 
+enum { STORAGE_SHARDS_MAX = 64 };
+
 struct storage {
     struct storage_conf conf;
     struct loops *loops;
@@ -74,7 +76,7 @@ struct storage {
     pthread_mutex_t marks_lock; /* every device's marks */
     bool is_serving;
     uint64_t replayed; /* records */
-    struct storage_shard shards[64];
+    struct storage_shard shards[STORAGE_SHARDS_MAX]; /* one a loop */
 };
 
 /* Opens, replays the journals and flushes what it held.  conf's strings outlive it. */

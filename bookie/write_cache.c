@@ -8,15 +8,14 @@ enum { SEGMENT = 1024 * 1024, SLOT_COST = 128 };
 void write_cache_init(struct write_cache *c)
 {
     *c = (struct write_cache){0};
-    entry_map_init(&c->half[0]);
-    entry_map_init(&c->half[1]);
+    entry_map_init(&c->active);
 }
 
 void write_cache_end(struct write_cache *c)
 {
     slab_drop(&c->segment);
-    entry_map_end(&c->half[0]);
-    entry_map_end(&c->half[1]);
+    entry_map_end(&c->active);
+    entry_map_end(&c->frozen);
 }
 
 size_t write_cache_cost(size_t entry_len)
@@ -51,21 +50,23 @@ static struct slice compact(struct write_cache *c, struct slice bytes)
 void write_cache_put(struct write_cache *c, int64_t ledger, int64_t entry, struct slice bytes)
 {
     c->bytes += write_cache_cost(bytes.len);
-    entry_map_put(&c->half[c->active], ledger, entry, compact(c, bytes));
+    entry_map_put(&c->active, ledger, entry, compact(c, bytes));
 }
 
 const struct slice *write_cache_find(const struct write_cache *c, int64_t ledger, int64_t entry)
 {
-    const struct slice *s = entry_map_find(&c->half[c->active], ledger, entry);
-    return s ? s : entry_map_find(&c->half[!c->active], ledger, entry);
+    const struct slice *s = entry_map_find(&c->active, ledger, entry);
+    return s ? s : entry_map_find(&c->frozen, ledger, entry);
 }
 
-size_t write_cache_freeze(struct write_cache *c)
+size_t write_cache_freeze(struct write_cache *c, struct entry_map *empty)
 {
-    assert(!c->is_frozen);
+    assert(!c->is_frozen && empty->n == 0);
     const size_t bytes = c->bytes;
     c->is_frozen = true;
-    c->active = !c->active;
+    c->frozen = c->active;
+    c->active = *empty;
+    *empty = (struct entry_map){0};
     c->bytes = 0;
     slab_drop(&c->segment); /* a segment belongs to one half, so that a thaw frees it */
     return bytes;
@@ -74,12 +75,13 @@ size_t write_cache_freeze(struct write_cache *c)
 const struct entry_map *write_cache_frozen(const struct write_cache *c)
 {
     assert(c->is_frozen);
-    return &c->half[!c->active];
+    return &c->frozen;
 }
 
-void write_cache_thaw(struct write_cache *c)
+void write_cache_thaw(struct write_cache *c, struct entry_map *out)
 {
-    assert(c->is_frozen);
-    entry_map_clear(&c->half[!c->active]);
+    assert(c->is_frozen && !out->slots);
+    *out = c->frozen;
+    c->frozen = (struct entry_map){0};
     c->is_frozen = false;
 }

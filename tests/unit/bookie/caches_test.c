@@ -75,17 +75,21 @@ END_TEST
 START_TEST(the_active_half_hides_the_frozen_one)
 {
     struct write_cache c;
+    struct entry_map spare;
     write_cache_init(&c);
+    entry_map_init(&spare);
     write_cache_put(&c, 1, 1, bytes_of(1, 10));
     write_cache_put(&c, 1, 2, bytes_of(1, 10));
-    ck_assert_uint_eq(write_cache_freeze(&c), 2 * write_cache_cost(10));
+    ck_assert_uint_eq(write_cache_freeze(&c, &spare), 2 * write_cache_cost(10));
     ck_assert_uint_eq(write_cache_frozen(&c)->n, 2);
     write_cache_put(&c, 1, 1, bytes_of(2, 10));
     ck_assert_int_eq(write_cache_find(&c, 1, 1)->base[0], 2);
     ck_assert_int_eq(write_cache_find(&c, 1, 2)->base[0], 1);
-    write_cache_thaw(&c);
+    write_cache_thaw(&c, &spare);
+    ck_assert_uint_eq(spare.n, 2);
     ck_assert_int_eq(write_cache_find(&c, 1, 1)->base[0], 2);
     ck_assert_ptr_null(write_cache_find(&c, 1, 2));
+    entry_map_end(&spare);
     write_cache_end(&c);
     ck_assert_uint_eq(slab_bytes_in_use(), 0);
 }
