@@ -235,6 +235,7 @@ static enum err open_storage(struct bookie *b)
                     .queue_bytes = (uint64_t)c->journal_memory_mb * MIB,
                     .record_max = (uint32_t)c->frame_max,
                     .direct = c->journal_direct,
+                    .ahead = true,
                     .may_lack = b->integrity_state.need == INTEGRITY_SCAN,
                     .prove_us = PROVE_US,
                     .slow_us = (uint64_t)c->slow_sync_ms * 1000,

@@ -32,7 +32,7 @@ struct checkpoint {
     struct item *items;
     size_t items_n, items_room;
     struct entry_map spare[STORAGE_SHARDS_MAX]; /* empty ones, but while their shard is frozen */
-    uint64_t step_began, step_us[STEPS]; /* of this run */
+    uint64_t step_began, step_us[STEPS];        /* of this run */
 
     pthread_t thread;
     bool started;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bookie/journal_ahead.h"
 #include "bookie/journal_draft.h"
 #include "bookie/journal_file.h"
 #include "bookie/journal_format.h"
@@ -13,6 +14,9 @@
 #include "common/flight.h"
 #include "common/log.h"
 #include "common/mem.h"
+
+/* A bookie that is hardly used writes no file full of zeros. */
+enum { AHEAD_AFTER = 16 }; /* parts of the current one */
 
 /* What is done, on its way to one loop. */
 struct done_box {
@@ -29,6 +33,8 @@ struct journal {
     struct journal_conf conf;
     struct journal_files files;
     struct journal_file current; /* .file NULL: none yet */
+    struct journal_ahead *ahead; /* NULL: files are made when they are needed */
+    bool is_ahead_asked;         /* for the file after this one */
     uint64_t sequence;           /* of the next record */
     struct journal_mark from;
     struct journal_draft drafts[2]; /* one fills while the other is written */
@@ -226,14 +232,23 @@ static enum err roll(struct journal *j)
 {
     if (j->current.file)
         j->current.file->disk->ops->close(&j->current.file);
-    return journal_file_next(&j->files, &j->current, j->sequence);
+    if (!j->ahead || !journal_ahead_take(j->ahead, j->current.id, &j->current))
+        TRY(journal_file_make(&j->files, &j->current));
+    j->is_ahead_asked = false;
+    return journal_file_begin(&j->current, j->sequence);
 }
 
 /* A place for the group that certainly exists on the disk. */
 static enum err make_room(struct journal *j, uint64_t bytes)
 {
     const uint64_t whole = journal_blocks(bytes);
-    if (!j->current.file || j->current.at + whole > j->conf.file_bytes)
+    if (j->ahead && !j->is_ahead_asked && j->current.at >= j->conf.file_bytes / AHEAD_AFTER) {
+        journal_ahead_ask(j->ahead);
+        j->is_ahead_asked = true;
+    }
+    const uint64_t end = j->current.at + whole;
+    if (!j->current.file || end > j->conf.file_bytes ||
+        (end > j->current.filled && j->ahead && journal_ahead_is_ready(j->ahead)))
         TRY(roll(j));
     return journal_file_fill(&j->current, j->current.at + whole, j->conf.file_bytes);
 }
@@ -405,6 +420,8 @@ enum err journal_replay(struct journal *j, journal_record_fn *each, void *ctx)
 enum err journal_start(struct journal *j)
 {
     TRY(roll(j));
+    if (j->conf.ahead)
+        j->ahead = journal_ahead_start(&j->files, j->conf.file_bytes);
     j->mark = (struct journal_mark){j->current.id, j->current.at, j->sequence};
     j->started = pthread_create(&j->thread, NULL, journal_main, j) == 0;
     if (!j->started)
@@ -496,6 +513,7 @@ void journal_close(struct journal **journal)
     if (!j)
         return;
     stop_thread(j);
+    journal_ahead_stop(&j->ahead);
     for (unsigned i = 0; i < j->conf.loops->n; i++) {
         if (j->started) /* what was posted to this loop has run when this has */
             loop_call(j->conf.loops->at[i], run_nothing, NULL);

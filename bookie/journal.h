@@ -45,6 +45,7 @@ struct journal_conf {
     uint64_t queue_bytes;
     uint32_t record_max; /* longest payload */
     bool direct;
+    bool ahead;        /* the next file is made before it is needed, on a thread of its own */
     uint64_t prove_us; /* without work, before the last group is proven; 0: only at the end */
     uint64_t synced;   /* records before this sequence were synced once, as far as is known */
     bool may_lack;     /* a directory was lost: the mark, or files from it on, need not be there */

@@ -130,39 +130,52 @@ static enum err write_header(struct journal_file *j, uint64_t sequence)
     return ops->sync(j->file);
 }
 
-static void remember(struct journal_files *f, uint64_t id)
+/* 0: the list is full. */
+static uint64_t next_id(struct journal_files *f)
+{
+    uint64_t id = 0;
+    pthread_mutex_lock(&f->lock);
+    if (f->n < JOURNAL_FILES_MAX)
+        f->ids[f->n++] = id = ++f->last;
+    pthread_mutex_unlock(&f->lock);
+    return id;
+}
+
+static void forget_id(struct journal_files *f, uint64_t id)
 {
     pthread_mutex_lock(&f->lock);
-    f->ids[f->n++] = id;
+    for (unsigned i = 0; i < f->n; i++)
+        if (f->ids[i] == id) {
+            forget(f, i);
+            break;
+        }
     pthread_mutex_unlock(&f->lock);
 }
 
-static bool list_is_full(struct journal_files *f)
-{
-    pthread_mutex_lock(&f->lock);
-    const bool full = f->n == JOURNAL_FILES_MAX;
-    pthread_mutex_unlock(&f->lock);
-    return full;
-}
-
-enum err journal_file_next(struct journal_files *f, struct journal_file *out, uint64_t sequence)
+enum err journal_file_make(struct journal_files *f, struct journal_file *out)
 {
     const struct disk_ops *ops = f->disk->ops;
-    if (list_is_full(f))
+    *out = (struct journal_file){.id = next_id(f), .at = JOURNAL_BLOCK};
+    if (!out->id)
         return ERR_NO_SPACE;
-    *out = (struct journal_file){.id = ++f->last, .at = JOURNAL_BLOCK};
     enum err err = open_next(f, out);
-    if (out->file)
-        remember(f, out->id);
+    if (!out->file)
+        forget_id(f, out->id);
     if (!err)
         err = ops->size(out->file, &out->filled);
-    if (!err)
-        err = write_header(out, sequence);
     if (err && out->file)
         ops->close(&out->file);
     out->filled = out->filled / JOURNAL_BLOCK * JOURNAL_BLOCK;
     if (out->filled < JOURNAL_BLOCK)
         out->filled = JOURNAL_BLOCK;
+    return err;
+}
+
+enum err journal_file_begin(struct journal_file *j, uint64_t sequence)
+{
+    const enum err err = write_header(j, sequence);
+    if (err)
+        j->file->disk->ops->close(&j->file);
     return err;
 }
 
@@ -197,16 +210,26 @@ static uint64_t take_surplus(struct journal_files *f)
     return id;
 }
 
+static void remove_file(struct journal_files *f, uint64_t id)
+{
+    char *path = journal_file_path(f, id);
+    if (f->disk->ops->remove(f->disk, path))
+        log_event(LOG_WARN, "journal.kept", F_STR("path", path));
+    mem_free(path);
+}
+
+void journal_files_remove(struct journal_files *f, uint64_t id)
+{
+    forget_id(f, id);
+    remove_file(f, id);
+}
+
 void journal_files_free(struct journal_files *f, uint64_t before)
 {
     pthread_mutex_lock(&f->lock);
     if (before > f->keep_from)
         f->keep_from = before;
     pthread_mutex_unlock(&f->lock);
-    for (uint64_t id; (id = take_surplus(f)) != 0;) {
-        char *path = journal_file_path(f, id);
-        if (f->disk->ops->remove(f->disk, path))
-            log_event(LOG_WARN, "journal.kept", F_STR("path", path));
-        mem_free(path);
-    }
+    for (uint64_t id; (id = take_surplus(f)) != 0;)
+        remove_file(f, id);
 }

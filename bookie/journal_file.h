@@ -7,7 +7,7 @@
  * Overwriting a file that was written before costs two thirds of the time of a sync that
  * also has to record where the file now lies.
  *
- * Threads: take and fill on the journal thread, free on the flush thread; its own lock.
+ * Threads: any thread may make, free and remove files (its own lock); a file is one thread's.
  */
 #ifndef BOOKIE_JOURNAL_FILE_H
 #define BOOKIE_JOURNAL_FILE_H
@@ -45,13 +45,15 @@ MUST_CHECK enum err journal_files_open(struct journal_files *f, struct disk *dis
 void journal_files_close(struct journal_files *f);
 char *journal_file_path(const struct journal_files *f, uint64_t id); /* gives */
 bool journal_files_have(const struct journal_files *f, uint64_t id);
-/* A file with the next id, its header durable: a free one, or a new one.  sequence: of the first
- * record that will be in it. */
-MUST_CHECK enum err journal_file_next(struct journal_files *f, struct journal_file *out,
-                                      uint64_t sequence);
+/* A file with the next id, its name durable: a free one, or a new one.  It has no header yet: what
+ * it held before belongs to another id. */
+MUST_CHECK enum err journal_file_make(struct journal_files *f, struct journal_file *out);
+/* Its header, durable.  sequence: of the first record that will be in it. */
+MUST_CHECK enum err journal_file_begin(struct journal_file *j, uint64_t sequence);
 /* Makes it exist up to `upto` (and some way further), so that a write there needs no space. */
 MUST_CHECK enum err journal_file_fill(struct journal_file *j, uint64_t upto, uint64_t limit);
 /* Files before this id hold nothing that is needed: two wait for reuse, the rest goes. */
 void journal_files_free(struct journal_files *f, uint64_t before);
+void journal_files_remove(struct journal_files *f, uint64_t id); /* one that nobody has begun */
 
 #endif

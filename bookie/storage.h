@@ -75,7 +75,7 @@ struct storage {
     uint64_t device_bytes;      /* that a half may hold for a device */
     pthread_mutex_t marks_lock; /* every device's marks */
     bool is_serving;
-    uint64_t replayed; /* records */
+    uint64_t replayed;                               /* records */
     struct storage_shard shards[STORAGE_SHARDS_MAX]; /* one a loop */
 };
 

@@ -20,7 +20,7 @@ struct write_cache {
     struct entry_map active;
     struct entry_map frozen; /* waits for its flush */
     bool is_frozen;
-    size_t bytes;   /* what the active half costs */
+    size_t bytes; /* what the active half costs */
     struct slab *segment;
     size_t segment_used;
 };

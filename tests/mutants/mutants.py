@@ -369,6 +369,8 @@ MUTANTS = [
      "        flight_note(\"lost\", 0, 0);"),
     ("a place in the journal that cannot be read is its end", "bookie/journal_scan.c",
      "    s->window.strict = true;\n", ""),
+    ("a file made ahead is used after a later one", "bookie/journal_ahead.c",
+     "    if (out->id > after)", "    if (out->id != after)"),
     ("a new device needs nothing of what is replayed", "bookie/storage.c",
      "        TRY(device_store_marks(d, &marks));\n        d->marks = marks;\n        d->is_new = false;\n",
      "        (void)marks;\n"),
