@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/loop_inside.h"
+#include "common/slab_pool.h"
 #include "common/timer_heap.h"
 
 /* Tasks that post tasks that post tasks: after so many generations the sockets get a turn. */
@@ -307,6 +308,8 @@ static void run_round(struct loop *l)
     run_timers(l);
     run_tasks(l);
     run_ends(l);
+    if (l->now_us != 0)
+        slab_pool_age(l->now_us);
 }
 
 void loop_run(struct loop *l)

@@ -8,6 +8,7 @@
 #define SMALLEST     ((size_t)64)
 #define THREAD_KEEPS ((size_t)2 << 20)
 #define POOL_KEEPS   ((size_t)32 << 20)
+#define LETS_GO      4 /* a quarter of what was not needed, each time */
 
 /* Under the address sanitizer a pooled slab may not be touched: a pool would hide its misuse. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -27,6 +28,7 @@
 struct stack {
     struct slab *top;
     unsigned n;
+    unsigned least; /* that there were since it was looked at: so many were not needed */
 };
 
 /* in_use and kept are written by their own thread only; any may read them, and a slab dropped
@@ -34,6 +36,7 @@ struct stack {
 struct cache {
     struct stack of[SLAB_CLASSES];
     _Atomic int64_t in_use, kept;
+    unsigned age; /* the pool's when it last looked at its lists */
     struct cache *next;
 };
 
@@ -43,6 +46,8 @@ static struct {
     struct cache *threads;
     int64_t left_behind; /* in_use of threads that ended */
     atomic_bool lean;
+    atomic_uint age;
+    _Atomic uint64_t due_us; /* when it gets older */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -80,6 +85,8 @@ static struct slab *pop(struct stack *st)
     if (s) {
         st->top = s->next;
         st->n--;
+        if (st->n < st->least)
+            st->least = st->n;
     }
     return s;
 }
@@ -123,6 +130,23 @@ static void hand_over(struct cache *c, unsigned class, unsigned n)
     count_kept(c, class, before);
 }
 
+/* How many of it go now; what is left is watched anew. */
+static unsigned surplus(struct stack *st)
+{
+    const unsigned n = (st->least + LETS_GO - 1) / LETS_GO;
+    st->least = st->n - n;
+    return n;
+}
+
+/* Others may need what this thread did not: it goes to the pool first. */
+static void age_thread(struct cache *c, unsigned age)
+{
+    c->age = age;
+    for (unsigned class = 0; class < SLAB_CLASSES; class ++)
+        if (c->of[class].n > 0)
+            hand_over(c, class, surplus(&c->of[class]));
+}
+
 static void end_of_thread(void *arg)
 {
     struct cache *c = arg;
@@ -144,12 +168,22 @@ static void make_key(void)
     pthread_key_create(&at_thread_end, end_of_thread);
 }
 
+static void catch_up(struct cache *c)
+{
+    const unsigned age = atomic_load_explicit(&pool.age, memory_order_relaxed);
+    if (c->age != age)
+        age_thread(c, age);
+}
+
 static struct cache *cache_mine(void)
 {
-    if (mine)
+    if (mine) {
+        catch_up(mine);
         return mine;
+    }
     pthread_once(&once, make_key);
     mine = mem_new(struct cache);
+    mine->age = atomic_load_explicit(&pool.age, memory_order_relaxed);
     pthread_setspecific(at_thread_end, mine);
     pthread_mutex_lock(&pool.lock);
     mine->next = pool.threads;
@@ -212,6 +246,13 @@ void slab_pool_give(struct slab *s)
         hand_over(c, class, c->of[class].n / 2 + 1);
 }
 
+static void let_go(struct stack *had)
+{
+    for (unsigned class = 0; class < SLAB_CLASSES; class ++)
+        for (struct slab *s; (s = pop(&had[class]));)
+            mem_free(s);
+}
+
 void slab_pool_trim(void)
 {
     struct stack had[SLAB_CLASSES];
@@ -225,9 +266,30 @@ void slab_pool_trim(void)
         pool.of[class] = (struct stack){0};
     }
     pthread_mutex_unlock(&pool.lock);
+    let_go(had);
+}
+
+static void age_pool(void)
+{
+    struct stack had[SLAB_CLASSES] = {0};
+
+    pthread_mutex_lock(&pool.lock);
     for (unsigned class = 0; class < SLAB_CLASSES; class ++)
-        for (struct slab *s; (s = pop(&had[class]));)
-            mem_free(s);
+        move(&pool.of[class], &had[class], surplus(&pool.of[class]));
+    pthread_mutex_unlock(&pool.lock);
+    atomic_fetch_add_explicit(&pool.age, 1, memory_order_relaxed);
+    let_go(had);
+}
+
+void slab_pool_age(uint64_t now_us)
+{
+    uint64_t due = atomic_load_explicit(&pool.due_us, memory_order_relaxed);
+
+    if (now_us >= due &&
+        atomic_compare_exchange_strong(&pool.due_us, &due, now_us + SLAB_POOL_AGE_US))
+        age_pool();
+    if (mine)
+        catch_up(mine);
 }
 
 void slab_pool_lean(bool lean)

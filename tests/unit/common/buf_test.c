@@ -75,6 +75,87 @@ START_TEST(while_lean_nothing_is_kept)
 }
 END_TEST
 
+/* So many of 64 KiB at a time. */
+static void need(unsigned n)
+{
+    struct slab *s[64];
+    for (unsigned i = 0; i < n; i++)
+        s[i] = slab_new(65536);
+    while (n-- > 0)
+        slab_drop(&s[n]);
+}
+
+/* A period after the other, in which n are needed at a time. */
+static void live(unsigned periods, unsigned n)
+{
+    static uint64_t now;
+    for (unsigned i = 0; i < periods; i++) {
+        need(n);
+        slab_pool_age(now += SLAB_POOL_AGE_US);
+    }
+}
+
+START_TEST(what_was_busiest_once_is_not_kept_for_good)
+{
+    slab_pool_trim();
+    need(64);
+    ck_assert_uint_eq(slab_pool_kept(), 64 * 65536); /* of this thread and of the pool */
+    live(40, 3);
+    ck_assert_uint_eq(slab_pool_kept(), 3 * 65536);
+    live(40, 0);
+    ck_assert_uint_eq(slab_pool_kept(), 0);
+}
+END_TEST
+
+START_TEST(what_is_needed_again_and_again_is_kept)
+{
+    slab_pool_trim();
+    live(40, 48);
+    ck_assert_uint_eq(slab_pool_kept(), 48 * 65536);
+    for (unsigned i = 0; i < 1000; i++)
+        slab_pool_age(0); /* it is not due */
+    ck_assert_uint_eq(slab_pool_kept(), 48 * 65536);
+    slab_pool_trim();
+}
+END_TEST
+
+struct holder {
+    pthread_barrier_t turn;
+    size_t kept;
+};
+
+/* It was busy once, and from then on only says that it lives. */
+static void *hold(void *arg)
+{
+    struct holder *h = arg;
+    need(20);
+    for (unsigned i = 0; i < 80; i++) {
+        pthread_barrier_wait(&h->turn);
+        slab_pool_age(0);
+        pthread_barrier_wait(&h->turn);
+    }
+    h->kept = slab_pool_kept();
+    return NULL;
+}
+
+START_TEST(threads_that_need_nothing_any_more_keep_nothing)
+{
+    struct holder h;
+    pthread_t thread;
+    slab_pool_trim();
+    pthread_barrier_init(&h.turn, NULL, 2);
+    ck_assert_int_eq(pthread_create(&thread, NULL, hold, &h), 0);
+    for (unsigned i = 0; i < 80; i++) {
+        live(1, 0);
+        pthread_barrier_wait(&h.turn);
+        pthread_barrier_wait(&h.turn);
+    }
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&h.turn);
+    ck_assert_uint_eq(h.kept, 0);
+}
+END_TEST
+
 START_TEST(chains_share_and_drop)
 {
     struct chain c = {0};
@@ -228,6 +309,9 @@ int main(void)
                                 SUITE_CASE(slabs_of_every_size),
                                 SUITE_CASE(a_dropped_slab_is_used_again),
                                 SUITE_CASE(while_lean_nothing_is_kept),
+                                SUITE_CASE(what_was_busiest_once_is_not_kept_for_good),
+                                SUITE_CASE(what_is_needed_again_and_again_is_kept),
+                                SUITE_CASE(threads_that_need_nothing_any_more_keep_nothing),
                                 SUITE_CASE(chains_share_and_drop),
                                 SUITE_CASE(what_stays_keeps_only_its_own),
                                 SUITE_CASE(slabs_cross_threads),
