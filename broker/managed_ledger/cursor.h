@@ -73,6 +73,8 @@ void *cursor_user(const struct cursor *c);
 
 /* ---- for the managed ledger ------------------------------------------------------------------ */
 
+struct ml_save;
+
 struct cursor_env {
     struct loop *home;
     struct ledger_client *ledgers;
@@ -84,6 +86,9 @@ struct cursor_env {
     void (*moved)(struct cursor_env *e, struct cursor *c); /* mark-delete went on, durably */
     void (*failed)(struct cursor_env *e, struct cursor *c,
                    enum err err); /* FENCED: another owner */
+    /* Of the managed ledger's node.  prove: writes it once more; as ml_node_save(). */
+    int64_t (*node_version)(const struct cursor_env *e);
+    enum err (*prove)(struct cursor_env *e, struct ml_save *s);
 };
 
 struct mem_pool *cursor_pool_new(void); /* gives */

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "broker/managed_ledger/cursor_delta.h"
+#include "broker/managed_ledger/ml_node.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "metadata/paths.h"
 
 /* A cursor that is being read back, or made. */
 struct opening {
@@ -19,7 +21,9 @@ struct opening {
 
     struct slice node;
     int64_t version;
-    bool unsure; /* making it: an answer was lost */
+    bool unsure;         /* making it: an answer was lost */
+    bool refused;        /* making it: the store said no */
+    struct ml_save save; /* making it: whether the managed ledger's node is still its owner's */
     ManagedLedger__ManagedCursorInfo *record;
     struct slice kept; /* what of the node a rewrite keeps */
 
@@ -358,13 +362,33 @@ static void check_again(struct timer *t)
     check_node(container_of(t, struct opening, wait.timer));
 }
 
+static void proven(struct ml_save *save, enum err err)
+{
+    struct opening *o = container_of(save, struct opening, save);
+
+    if (err)
+        finish(o, err, NULL);
+    else
+        put_node(o);
+}
+
+/* The managed ledger's node has moved on, or is another owner's. */
+static void prove(struct opening *o)
+{
+    o->save.done = proven;
+    if (o->env->prove(o->env, &o->save))
+        finish(o, ERR_FENCED, NULL);
+}
+
 static void checked(struct meta_call *call, const struct meta_reply *r)
 {
     struct opening *o = container_of(call, struct opening, meta);
-    bool ours = r->err == ERR_OK && r->version == 0 && r->value.len == o->node.len &&
+    bool ours = o->unsure && r->err == ERR_OK && r->version == 0 && r->value.len == o->node.len &&
                 memcmp(r->value.base, o->node.base, o->node.len) == 0;
 
-    if (r->err == ERR_NOT_FOUND)
+    if (r->err == ERR_NOT_FOUND && o->refused)
+        prove(o);
+    else if (r->err == ERR_NOT_FOUND)
         try_later(o, ERR_UNKNOWN_STATE, put_again);
     else if (is_away(r->err))
         try_later(o, r->err, check_again);
@@ -380,18 +404,16 @@ static void check_node(struct opening *o)
     meta_get(o->env->meta, o->path, &o->meta);
 }
 
-/* BAD_VERSION may mean our own put before, whose answer was lost. */
+/* A refusal may mean our own put before, whose answer was lost. */
 static void made(struct meta_call *call, const struct meta_reply *r)
 {
     struct opening *o = container_of(call, struct opening, meta);
 
+    o->refused = r->err == ERR_BAD_VERSION || r->err == ERR_EXISTS;
     if (r->err == ERR_OK) {
         succeed(o, true);
-    } else if (r->err == ERR_BAD_VERSION || r->err == ERR_EXISTS) {
-        if (o->unsure)
-            check_node(o);
-        else
-            finish(o, ERR_EXISTS, NULL);
+    } else if (o->refused) {
+        check_node(o);
     } else if (is_away(r->err)) {
         o->unsure = true;
         check_node(o);
@@ -400,10 +422,22 @@ static void made(struct meta_call *call, const struct meta_reply *r)
     }
 }
 
+/* Only while the managed ledger's node is as it is: a request that arrives late, when this cursor
+ * was made by the next one, confirmed (which writes that node) and deleted since, must not bring it
+ * back. */
 static void put_node(struct opening *o)
 {
+    char path[META_KEY_MAX];
+    struct meta_op ops[] = {
+        {.kind = META_PUT, .key = o->path, .value = slice_share(o->node), .expected = META_ABSENT},
+        {.kind = META_CHECK, .key = path, .expected = o->env->node_version(o->env)},
+    };
+
+    /* The name was a path when the managed ledger was opened. */
+    if (path_managed_ledger(o->env->ml_name, path))
+        assert(0);
     o->meta.done = made;
-    meta_put(o->env->meta, o->path, slice_share(o->node), META_ABSENT, &o->meta);
+    meta_txn(o->env->meta, ops, sizeof ops / sizeof *ops, &o->meta);
 }
 
 void cursor_create(struct cursor_env *e, const char *name, struct position mark_delete,

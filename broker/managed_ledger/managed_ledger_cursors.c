@@ -24,6 +24,17 @@ static void failed(struct cursor_env *e, struct cursor *c, enum err err)
     ml_fail(m, ERR_FENCED);
 }
 
+static int64_t node_version(const struct cursor_env *e)
+{
+    return container_of((struct cursor_env *)(uintptr_t)e, struct managed_ledger, cursor_env)
+        ->node.version;
+}
+
+static enum err prove(struct cursor_env *e, struct ml_save *s)
+{
+    return ml_node_save(&container_of(e, struct managed_ledger, cursor_env)->node, s);
+}
+
 void ml_cursors_init(struct managed_ledger *m)
 {
     m->cursor_env = (struct cursor_env){
@@ -36,6 +47,8 @@ void ml_cursors_init(struct managed_ledger *m)
         .segments = &m->segments,
         .moved = moved,
         .failed = failed,
+        .node_version = node_version,
+        .prove = prove,
     };
 }
 
@@ -179,6 +192,8 @@ static void made(struct cursor_call *call, enum err err, struct cursor *c)
     }
     if (err) {
         m->making--;
+        if (err == ERR_FENCED)
+            ml_fail(m, err);
         ml_care(m);
         job_over(j, err, NULL);
         return;

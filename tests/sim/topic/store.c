@@ -1,4 +1,5 @@
 /* A metadata store that is slow, away, or does not know what it did. */
+#include <assert.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -20,6 +21,8 @@ struct request {
     char *key, *after;
     struct slice value;
     int64_t expected;
+    char *checked; /* another key, which must be at this version too; NULL: none */
+    int64_t checked_version;
     size_t limit;
     struct meta_call *call;
     enum err instead; /* of the answer: it may have happened */
@@ -52,6 +55,11 @@ static enum err write_key(struct request *q)
     struct key *k = find_or_make(q->key);
     int64_t version = k->here ? k->version : META_ABSENT;
 
+    if (q->checked) {
+        const struct key *other = find(q->checked);
+        if ((other && other->here ? other->version : META_ABSENT) != q->checked_version)
+            return ERR_BAD_VERSION;
+    }
     if (q->expected != META_ANY && q->expected != version)
         return q->what == REMOVE && version == META_ABSENT ? ERR_NOT_FOUND : ERR_BAD_VERSION;
     if (q->what == REMOVE) {
@@ -171,6 +179,20 @@ static void take_out(struct metadata *m, const char *key, int64_t expected, stru
     ask((struct request){.what = REMOVE, .key = mem_string(key), .expected = expected, .call = c});
 }
 
+/* The one that a cursor is made with. */
+static void txn(struct metadata *m, const struct meta_op *ops, size_t n, struct meta_call *c)
+{
+    (void)m;
+    assert(n == 2 && ops[0].kind == META_PUT && ops[1].kind == META_CHECK);
+    ask((struct request){.what = PUT,
+                         .key = mem_string(ops[0].key),
+                         .value = ops[0].value,
+                         .expected = ops[0].expected,
+                         .checked = mem_string(ops[1].key),
+                         .checked_version = ops[1].expected,
+                         .call = c});
+}
+
 static void range(struct metadata *m, const char *prefix, const char *after, size_t limit,
                   bool keys_only, struct meta_call *c)
 {
@@ -203,6 +225,7 @@ void store_begin(void)
                                         .put = put,
                                         .remove = take_out,
                                         .range = range,
+                                        .txn = txn,
                                         .watch = watch,
                                         .unwatch = unwatch};
 

@@ -2,6 +2,7 @@
  * answers: whatever was confirmed is there, once, in order, with dense indexes. */
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -18,7 +19,13 @@ struct flaky {
     struct metadata *inner;
     uint64_t seed;
     atomic_uint percent;
-    atomic_bool away; /* for the managed ledger's own node */
+    atomic_bool away;   /* for the managed ledger's own node */
+    atomic_bool linger; /* the next that makes a cursor is not done before the test does it */
+    struct meta_op lingering[2];
+    char lingering_keys[2][META_KEY_MAX];
+    size_t n_lingering;
+    struct meta_call done;
+    atomic_bool is_done;
 };
 
 struct flaky_call {
@@ -69,10 +76,47 @@ static bool strikes(const char *key)
            rng_below(&flaky.seed, 100) < flaky.percent;
 }
 
+/* A request that is slow on its way: nobody knows, and it comes. */
+static bool lingers(const struct meta_op *ops, size_t n, struct meta_call *c)
+{
+    if (ops[0].expected != META_ABSENT || n > 2 || !atomic_exchange(&flaky.linger, false))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        flaky.lingering[i] = ops[i];
+        flaky.lingering[i].key = flaky.lingering_keys[i];
+        snprintf(flaky.lingering_keys[i], META_KEY_MAX, "%s", ops[i].key);
+    }
+    flaky.n_lingering = n;
+    loop_post(c->home, &wrap(c, ERR_UNKNOWN_STATE)->late);
+    return true;
+}
+
+static void arrived(struct meta_call *c, const struct meta_reply *r)
+{
+    (void)c, (void)r;
+    flaky.is_done = true;
+}
+
+static void arrive(void *ctx)
+{
+    (void)ctx;
+    flaky.done = (struct meta_call){.home = log_house.loop, .done = arrived};
+    meta_txn(flaky.inner, flaky.lingering, flaky.n_lingering, &flaky.done);
+}
+
+static bool has_arrived(void *ctx)
+{
+    (void)ctx;
+    return flaky.is_done;
+}
+
 static void put(struct metadata *m, const char *key, struct slice value, int64_t expected,
                 struct meta_call *c)
 {
+    const struct meta_op op = {.key = key, .value = value, .expected = expected};
     (void)m;
+    if (lingers(&op, 1, c))
+        return;
     if (flaky.away && strcmp(key, "/managed-ledgers/" HOUSE_TOPIC) == 0) {
         slice_drop(&value);
         loop_post(c->home, &wrap(c, ERR_NOT_READY)->late);
@@ -114,7 +158,8 @@ static void range(struct metadata *m, const char *prefix, const char *after, siz
 static void txn(struct metadata *m, const struct meta_op *ops, size_t n, struct meta_call *c)
 {
     (void)m;
-    meta_txn(flaky.inner, ops, n, c);
+    if (!lingers(ops, n, c))
+        meta_txn(flaky.inner, ops, n, c);
 }
 
 static void counter(struct metadata *m, const char *key, int64_t n, struct meta_call *c)
@@ -335,11 +380,34 @@ START_TEST(a_ledger_goes_only_after_the_node_has_let_it_go)
 }
 END_TEST
 
+START_TEST(a_late_request_brings_no_deleted_cursor_back)
+{
+    struct cursor *c;
+    enum err err;
+    struct slice value = {0};
+    int64_t version;
+
+    log_house_wrap_store = flaky_over;
+    log_house_open(3);
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    flaky.linger = true;
+    ck_assert_int_eq(log_house_cursor(0, "s", POSITION_EARLIEST, false, &c), ERR_OK);
+    ck_assert_uint_gt(flaky.n_lingering, 0);
+    ck_assert_int_eq(log_house_cursor(0, "s", POSITION_EARLIEST, true, NULL), ERR_OK);
+    log_house_call(arrive, NULL);
+    log_house_until(has_arrived, NULL);
+    err = meta_get_wait(flaky.inner, "/managed-ledgers/" HOUSE_TOPIC "/s", &value, &version);
+    ck_assert_int_eq(err, ERR_NOT_FOUND);
+    log_house_close();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("managed_ledger_chaos",
                      (suite_case[]){
                          SUITE_CASE(a_ledger_goes_only_after_the_node_has_let_it_go),
+                         SUITE_CASE(a_late_request_brings_no_deleted_cursor_back),
                          SUITE_LOOP(confirmed_is_confirmed, 12),
                          {0},
                      });

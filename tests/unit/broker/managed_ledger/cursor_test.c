@@ -104,6 +104,12 @@ static void on_failed(struct cursor_env *e, struct cursor *c, enum err err)
     happen();
 }
 
+static int64_t no_node(const struct cursor_env *e)
+{
+    (void)e;
+    return META_ABSENT;
+}
+
 static void open_store(void)
 {
     pthread_mutex_init(&h.lock, NULL);
@@ -130,7 +136,8 @@ static void open_client(void)
                                 .ml_name = ML_NAME,
                                 .segments = &h.segments,
                                 .moved = on_moved,
-                                .failed = on_failed};
+                                .failed = on_failed,
+                                .node_version = no_node};
     h.moved = (struct position){3, -1};
 }
 
