@@ -53,11 +53,6 @@ static void done(void *ctx, enum err err)
     c->err = err;
 }
 
-static enum err learn(struct change *c, struct view value, int64_t version)
-{
-    return layout_read(&c->ledger->layout, c->ledger->client->bookies, value, version);
-}
-
 static void put_done(struct meta_call *call, const struct meta_reply *r)
 {
     struct change *c = container_of(call, struct change, call);
@@ -68,7 +63,9 @@ static void put_done(struct meta_call *call, const struct meta_reply *r)
         return;
     }
     if (!err)
-        err = learn(c, slice_view(c->value), r->version);
+        err = layout_read(&c->ledger->layout, c->ledger->client->bookies, slice_view(c->value),
+                          r->version);
+    err = handle_missing(c->ledger, r, err);
     changer_put(&c->core, err);
     settle(c);
 }
@@ -94,7 +91,9 @@ static void looked(struct meta_call *call, const struct meta_reply *r)
         return;
     }
     if (!err)
-        err = learn(c, slice_view(r->value), r->version);
+        err = layout_learn(&c->ledger->layout, c->ledger->client->bookies, slice_view(r->value),
+                           r->version);
+    err = handle_missing(c->ledger, r, err);
     changer_saw(&c->core, err, &c->ledger->layout.facts);
     settle(c);
 }

@@ -10,7 +10,8 @@ enum {
     TIMEOUT_US = 30 * 1000 * 1000,
     WINDOW_ENTRIES = 50000,
     WINDOW_BYTES = 64 * 1024 * 1024,
-    LINK_BYTES = 128 * 1024 * 1024
+    LINK_BYTES = 128 * 1024 * 1024,
+    MISSING_US = 20 * 1000 * 1000
 };
 
 static struct ledger_client_conf with_defaults(const struct ledger_client_conf *given)
@@ -116,6 +117,21 @@ void handle_release(struct ledger *l)
     layout_drop(&l->layout);
     mem_free(l);
     client_release(c);
+}
+
+enum err handle_missing(struct ledger *l, const struct meta_reply *r, enum err err)
+{
+    uint64_t now = loop_now(l->client->loop);
+
+    if (err != ERR_NOT_FOUND) {
+        l->missing_us = err ? l->missing_us : 0;
+        return err;
+    }
+    if (r->ahead <= l->ahead)
+        return err;
+    if (!l->missing_us)
+        l->missing_us = now;
+    return now - l->missing_us < MISSING_US ? ERR_NOT_READY : err;
 }
 
 void ledger_drop(struct ledger **ledger)

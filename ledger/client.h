@@ -160,4 +160,23 @@ void ledger_drop(struct ledger **l); /* lets the handle go; what is under way is
 /* Its metadata goes; the bookies find out by themselves.  An absent one is ERR_OK. */
 void ledger_delete(struct ledger_client *c, int64_t id, struct ledger_call *call);
 
+/* ---- for the day when the metadata store is put back to an older state ----------------------- */
+
+/* A ledger's metadata as this handle wrote or read it last: `value` is given. */
+struct ledger_known {
+    int64_t ledger, version;
+    struct slice value;
+};
+struct ledger_known ledger_known(const struct ledger *l);
+
+/* Says it to the store again where that is behind: what it says of that very ledger is older, or
+ * (only if `forgotten`, the store has surely gone back since) it does not know it.  What others
+ * wrote meanwhile stays, and is ERR_OK too.  By the owner of what lists the ledger. */
+struct ledger_return {
+    void (*done)(struct ledger_return *r, enum err err, bool written);
+    void *private;
+};
+void ledger_write_back(struct ledger_client *c, const struct ledger_known *k, bool forgotten,
+                       struct ledger_return *r); /* copies k, shares its value */
+
 #endif

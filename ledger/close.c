@@ -13,6 +13,7 @@ struct closing {
     struct meta_call meta;
     struct timer timer;
     struct task ended;
+    struct slice value; /* what the put in flight writes */
     enum err err;
     char path[META_KEY_MAX];
 };
@@ -29,6 +30,7 @@ static void ended(struct task *t)
     else
         log_event(LOG_INFO, "ledger.closed", F_I64("ledger", l->id), F_I64("last", l->lac),
                   F_I64("length", l->length));
+    slice_drop(&k->value);
     mem_free(k);
     call->done(call, err, NULL);
     ledger_drop(&l);
@@ -45,19 +47,24 @@ static void done(void *ctx, enum err err)
 static void put_done(struct meta_call *c, const struct meta_reply *r)
 {
     struct closing *k = container_of(c, struct closing, meta);
+    struct ledger *l = k->ledger;
+    enum err err = r->err;
 
-    closer_put(&k->core, r->err);
+    if (!err)
+        err = layout_read(&l->layout, l->client->bookies, slice_view(k->value), r->version);
+    closer_put(&k->core, handle_missing(l, r, err));
 }
 
 static void put(void *ctx)
 {
     struct closing *k = ctx;
     struct ledger *l = k->ledger;
-    struct slice value =
-        layout_closed(&l->layout, l->client->bookies, k->core.last, k->core.length, NULL, 0);
 
+    slice_drop(&k->value);
+    k->value =
+        layout_closed(&l->layout, l->client->bookies, k->core.last, k->core.length, NULL, 0);
     k->meta = (struct meta_call){.home = l->client->loop, .done = put_done};
-    meta_put(l->client->meta, k->path, value, l->layout.version, &k->meta);
+    meta_put(l->client->meta, k->path, slice_share(k->value), l->layout.version, &k->meta);
 }
 
 static void looked(struct meta_call *c, const struct meta_reply *r)
@@ -67,8 +74,8 @@ static void looked(struct meta_call *c, const struct meta_reply *r)
     enum err err = r->err;
 
     if (!err)
-        err = layout_read(layout, k->ledger->client->bookies, slice_view(r->value), r->version);
-    closer_saw(&k->core, err, &layout->facts);
+        err = layout_learn(layout, k->ledger->client->bookies, slice_view(r->value), r->version);
+    closer_saw(&k->core, handle_missing(k->ledger, r, err), &layout->facts);
 }
 
 static void look(void *ctx)

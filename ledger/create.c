@@ -48,11 +48,12 @@ static void fail_now(struct task *t)
     end(k, k->err, NULL);
 }
 
-static void created(struct creating *k, int64_t version)
+static void created(struct creating *k, const struct meta_reply *r)
 {
     struct ledger *l = handle_new(k->client, k->id);
-    enum err err = layout_read(&l->layout, k->client->bookies, slice_view(k->value), version);
+    enum err err = layout_read(&l->layout, k->client->bookies, slice_view(k->value), r->version);
 
+    l->ahead = r->ahead;
     if (err) {
         ledger_drop(&l);
     } else {
@@ -70,7 +71,7 @@ static void put_done(struct meta_call *c, const struct meta_reply *r)
     struct creating *k = container_of(c, struct creating, meta);
 
     if (r->err == ERR_OK)
-        created(k, r->version);
+        created(k, r);
     else if (r->err == ERR_BAD_VERSION || r->err == ERR_EXISTS || r->err == ERR_UNKNOWN_STATE)
         look(k);
     else
@@ -110,7 +111,7 @@ static void looked(struct meta_call *c, const struct meta_reply *r)
     bool is_open = ours && there.facts.state == LEDGER_OPEN;
     layout_drop(&there);
     if (is_open)
-        created(k, r->version);
+        created(k, r);
     else if (ours)
         end(k, ERR_FENCED, NULL); /* somebody has recovered it before we knew that we had it */
     else

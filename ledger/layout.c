@@ -86,7 +86,7 @@ static enum err read_record(const record *r, struct bookies *bookies, struct lay
 
 enum err layout_read(struct layout *l, struct bookies *bookies, struct view value, int64_t version)
 {
-    struct layout next = {.version = version};
+    struct layout next = {.version = version, .newest = version};
 
     TRY(ledger_record_read(value, &next.record));
     enum err err = read_record(next.record, bookies, &next);
@@ -106,6 +106,44 @@ void layout_drop(struct layout *l)
     mem_free(l->fragments);
     placement_record_drop(&l->groups);
     *l = (struct layout){0};
+}
+
+static bool is_one_ledger(const record *a, const record *b)
+{
+    if (a->has_ctoken != b->has_ctoken)
+        return false;
+    return a->has_ctoken ? a->ctoken == b->ctoken : a->ctime == b->ctime;
+}
+
+/* A ledger never opens again, and a version never goes back. */
+bool layout_is_behind(const struct layout *stored, const struct layout *known)
+{
+    if (!is_one_ledger(stored->record, known->record))
+        return false;
+    if (known->facts.state == LEDGER_CLOSED)
+        return stored->facts.state != LEDGER_CLOSED;
+    return known->facts.state == LEDGER_OPEN && stored->facts.state == LEDGER_OPEN &&
+           stored->version < known->newest;
+}
+
+enum err layout_learn(struct layout *l, struct bookies *bookies, struct view value, int64_t version)
+{
+    struct layout stored = {0};
+
+    TRY(layout_read(&stored, bookies, value, version));
+    if (l->record && layout_is_behind(&stored, l)) {
+        l->version = version;
+        layout_drop(&stored);
+        return ERR_OK;
+    }
+    layout_drop(l);
+    *l = stored;
+    return ERR_OK;
+}
+
+struct slice layout_value(const struct layout *l)
+{
+    return ledger_record_write(l->record);
 }
 
 struct bookies_wish layout_wish(const struct layout *l)

@@ -13,6 +13,7 @@
 struct layout {
     Bookkeeper__LedgerMetadataFormat *record; /* owned */
     int64_t version;                          /* of the key, for the next compare-and-set */
+    int64_t newest;                           /* that this was read or written at */
     struct ledger_facts facts;
     unsigned n;
     struct fragment *fragments; /* n, in order of first; owned */
@@ -26,6 +27,13 @@ struct layout {
 MUST_CHECK enum err layout_read(struct layout *l, struct bookies *bookies, struct view value,
                                 int64_t version);
 void layout_drop(struct layout *l);
+/* What the store says is from before what is known of that very ledger: it was put back to an older
+ * state.  Otherwise false: the same, or somebody else's doing, which counts. */
+bool layout_is_behind(const struct layout *stored, const struct layout *known);
+/* As layout_read(), but what is behind teaches nothing but the version to write over. */
+MUST_CHECK enum err layout_learn(struct layout *l, struct bookies *bookies, struct view value,
+                                 int64_t version);
+struct slice layout_value(const struct layout *l);       /* as it is; gives */
 struct bookies_wish layout_wish(const struct layout *l); /* borrows from l */
 /* The fragment that e is in. */
 const struct fragment *layout_find(const struct layout *l, entry_id e);

@@ -352,7 +352,7 @@ static void looked(struct meta_call *c, const struct meta_reply *r)
     bool moved = !r->err && r->version != l->layout.version;
 
     g->look = LOOK_DONE;
-    if (moved && layout_read(&l->layout, l->client->bookies, slice_view(r->value), r->version))
+    if (moved && layout_learn(&l->layout, l->client->bookies, slice_view(r->value), r->version))
         moved = false;
     if (g->read && moved)
         read_on(g);

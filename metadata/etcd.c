@@ -20,13 +20,14 @@ void etcd_heard(struct etcd *e, const Etcd__Header *h)
 }
 
 /* Restored from an older state: what was heard since is no more, and nobody is told so in time. */
-static void went_back(struct etcd *e, int64_t now)
+void etcd_went_back(struct etcd *e, int64_t now)
 {
     const int64_t was = etcd_revision(e);
 
     log_event(LOG_ERROR, "etcd.went_back", F_I64("from", was), F_I64("to", now));
     atomic_fetch_add(&e->ahead, (uint64_t)(was - now) + 1);
     atomic_store(&e->revision, (uint64_t)now);
+    e->doubted = 0; /* it is no question any more */
     etcd_watches_went_back(e, now);
 }
 
@@ -57,7 +58,7 @@ static void greeted(struct etcd_rpc *r, struct view message)
 
     if (m) {
         if (m->header && m->header->revision < r->etcd->doubted)
-            went_back(r->etcd, m->header->revision);
+            etcd_went_back(r->etcd, m->header->revision);
         etcd_heard(r->etcd, m->header);
         etcd__range_response__free_unpacked(m, NULL);
     }

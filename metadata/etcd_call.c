@@ -73,6 +73,16 @@ void etcd_call_new_guard(struct etcd_call *c)
     int64_t now = etcd_revision(c->etcd);
 
     c->guard = (struct etcd_guard){.since = now, .first = now};
+    c->ahead = atomic_load(&c->etcd->ahead);
+}
+
+void etcd_call_heard(struct etcd_call *c, const Etcd__Header *h)
+{
+    struct etcd *e = c->etcd;
+
+    if (h && h->revision < c->guard.first && c->ahead == atomic_load(&e->ahead))
+        etcd_went_back(e, h->revision);
+    etcd_heard(e, h);
 }
 
 void etcd_call_begin(struct etcd_call *c)

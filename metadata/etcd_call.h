@@ -38,6 +38,7 @@ struct etcd_call {
     struct turn turn;
     struct claim *claims;
     struct etcd_rpc rpc;
+    uint64_t ahead; /* the store's, when it began */
     size_t bytes;
     char *key; /* with the root, as those of ops */
     struct slice value;
@@ -63,6 +64,8 @@ void etcd_call_submit(struct etcd_call *c);          /* takes */
 void etcd_call_end(struct etcd_call *c, enum err e); /* answers and ends it */
 void etcd_call_begin(struct etcd_call *c);           /* its first try, or all over again */
 void etcd_call_new_guard(struct etcd_call *c);
+/* Of its answers: the quorum's word is never older than what was heard before it was asked. */
+void etcd_call_heard(struct etcd_call *c, const Etcd__Header *h);
 struct etcd_call *etcd_call_of_rpc(struct etcd_rpc *r);
 
 #endif

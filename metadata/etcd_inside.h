@@ -73,6 +73,7 @@ static inline void etcd_show(struct etcd *e, struct meta_reply *r, int64_t revis
 void etcd_doubt(struct etcd *e);
 /* Of every answer. */
 void etcd_heard(struct etcd *e, const Etcd__Header *h);
+void etcd_went_back(struct etcd *e, int64_t now);
 
 /* etcd_auth.c */
 bool etcd_auth_ready(struct etcd *e); /* a token is there or none is needed; else it is got */

@@ -22,7 +22,7 @@ static Etcd__RangeResponse *read_answer(struct etcd_call *c, struct view message
     Etcd__RangeResponse *r = etcd__range_response__unpack(NULL, message.len, message.base);
 
     if (r)
-        etcd_heard(c->etcd, r->header);
+        etcd_call_heard(c, r->header);
     return r;
 }
 

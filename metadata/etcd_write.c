@@ -18,7 +18,7 @@ static Etcd__TxnResponse *read_answer(struct etcd_call *c, struct view message)
 
     if (!r)
         return NULL;
-    etcd_heard(c->etcd, r->header);
+    etcd_call_heard(c, r->header);
     if (c->answer && r->header)
         etcd_show(c->etcd, &c->answer->reply, r->header->revision);
     return r;
