@@ -61,8 +61,7 @@ static void put(void *ctx)
     struct ledger *l = k->ledger;
 
     slice_drop(&k->value);
-    k->value =
-        layout_closed(&l->layout, l->client->bookies, k->core.last, k->core.length, NULL, 0);
+    k->value = layout_closed(&l->layout, l->client->bookies, k->core.last, k->core.length, NULL, 0);
     k->meta = (struct meta_call){.home = l->client->loop, .done = put_done};
     meta_put(l->client->meta, k->path, slice_share(k->value), l->layout.version, &k->meta);
 }

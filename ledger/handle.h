@@ -49,8 +49,9 @@ void client_release(struct ledger_client *c);
 struct ledger *handle_new(struct ledger_client *c, int64_t id); /* gives; the layout is empty */
 void handle_hold(struct ledger *l);
 void handle_release(struct ledger *l);
-/* What an answer of the store makes of `err`: a ledger that is not there is gone, or was forgotten by
- * a store that was put back; then its owner is given time to write it back, and it is NOT_READY. */
+/* What an answer of the store makes of `err`: a ledger that is not there is gone, or was forgotten
+ * by a store that was put back; then its owner is given time to write it back, and it is NOT_READY.
+ */
 enum err handle_missing(struct ledger *l, const struct meta_reply *r, enum err err);
 
 /* writer.c */

@@ -89,6 +89,11 @@ struct cursor_env {
     /* Of the managed ledger's node.  prove: writes it once more; as ml_node_save(). */
     int64_t (*node_version)(const struct cursor_env *e);
     enum err (*prove)(struct cursor_env *e, struct ml_save *s);
+    /* A node is not as it was: does the log find that the store was put back, and that it is still
+     * its owner?  Answered by `looks`, one more, and `returns`, one more if so.  NULL: it is not.
+     */
+    void (*doubted)(struct cursor_env *e);
+    unsigned looks, returns;
 };
 
 struct mem_pool *cursor_pool_new(void); /* gives */
@@ -112,6 +117,9 @@ void cursor_close(struct cursor **c, struct cursor_call *call); /* Pulsar's form
 void cursor_delete(struct cursor **c,
                    struct cursor_call *call); /* ledger and node; gone at done() */
 void cursor_abandon(struct cursor **c);       /* without writing: another owner has it */
+
+/* After env->returns has grown: what the store has forgotten of it is written again. */
+void cursor_doubt(struct cursor *c);
 
 /* The durable mark-delete: what trimming may rely on. */
 struct position cursor_durable_mark_delete(const struct cursor *c);

@@ -3,6 +3,7 @@
  * cursor.c       what its users call, and telling them what became durable
  * cursor_io.c    the store's effects: ledgers, the node, timers
  * cursor_open.c  reading it back; making it
+ * cursor_mend.c  the store went back
  *
  * The shell lives until nothing calls back any more: each answer to come is counted (`busy`).
  */
@@ -43,6 +44,13 @@ struct cursor_io {
     struct bookies_watch watch;
     bool watching;
     struct timer gather;
+    struct meta_call check; /* is the node as it was? */
+    struct timer check_timer;
+    bool checking;
+    struct ledger_return back;
+    bool returning;
+    bool asked;     /* the log, */
+    unsigned looks; /* when it had looked so often */
 };
 
 struct cursor {
@@ -58,7 +66,8 @@ struct cursor {
 
     struct slice node; /* its value, as we know it */
     struct slice base; /* what of it a rewrite keeps */
-    int64_t version;
+    int64_t version;   /* META_ABSENT: it is to be made again */
+    unsigned returns;  /* env->returns, as of which the node is known */
 
     struct task later; /* tells what became durable, or how it ended */
     bool relabelled;   /* `base` says other properties */
@@ -73,6 +82,11 @@ struct cursor {
 };
 
 extern const struct cursor_store_ops cursor_io_ops;
+
+/* The node is what an answer says, neither before nor after our write.  True: the store went back,
+ * and all is written anew from there; false: `err` is why that is not known yet, or OK: it did
+ * not. */
+bool cursor_went_back(struct cursor *c, const struct meta_reply *r, enum err *err);
 
 struct cursor *cursor_of(struct cursor_store *s);
 struct cursor_io *cursor_io_of(struct cursor *c); /* makes it; the cursor's */

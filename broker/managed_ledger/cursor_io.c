@@ -333,8 +333,10 @@ static bool same(struct slice a, struct slice b)
 
 static enum cursor_store_seen judge(struct cursor *c, const struct meta_reply *r)
 {
+    if (r->err == ERR_NOT_FOUND && c->store.target == TARGET_GONE)
+        return SEEN_WRITTEN;
     if (r->err == ERR_NOT_FOUND)
-        return c->store.target == TARGET_GONE ? SEEN_WRITTEN : SEEN_OTHER;
+        return c->version == META_ABSENT ? SEEN_BEFORE : SEEN_OTHER;
     if (r->version == c->version && same(r->value, c->node))
         return SEEN_BEFORE;
     if (r->version != c->version + 1 || !same(r->value, c->io->attempt) ||
@@ -354,7 +356,8 @@ static void looked(struct meta_call *call, const struct meta_reply *r)
             seen = judge(c, r);
         if (!err && seen == SEEN_WRITTEN)
             node_written(c);
-        cursor_store_looked(&c->store, err, seen);
+        if (err || seen != SEEN_OTHER || !cursor_went_back(c, r, &err))
+            cursor_store_looked(&c->store, err, seen);
     }
     cursor_release(c);
 }
@@ -395,6 +398,10 @@ void cursor_stop_io(struct cursor *c)
         return;
     stop_waiting(io);
     loop_cancel(c->home, &io->gather);
+    if (timer_armed(&io->check_timer)) {
+        loop_cancel(c->home, &io->check_timer);
+        cursor_release(c);
+    }
     for (unsigned i = 0; i < 2; i++)
         if (io->at[i])
             ledger_drop(&io->at[i]);

@@ -18,6 +18,7 @@ struct opening {
     struct task refuse;
     struct cursor_wait wait;
     struct meta_call meta;
+    unsigned returns; /* of the env, at the beginning */
 
     struct slice node;
     int64_t version;
@@ -65,6 +66,7 @@ static void succeed(struct opening *o, bool clean)
     struct cursor *c;
 
     c = cursor_new(o->env, o->name, &o->acks, slice_share(o->node), o->version);
+    c->returns = o->returns;
     if (o->kept.len) {
         slice_drop(&c->base);
         c->base = slice_share(o->kept);
@@ -95,6 +97,7 @@ static struct opening *begin(struct cursor_env *e, const char *name, struct curs
     o->call = call;
     o->name = mem_string(name);
     o->meta.home = e->home;
+    o->returns = e->returns;
     o->refuse.run = refuse;
     cursor_acks_init(&o->acks, e->segments, POSITION_EARLIEST);
     if (path_cursor(e->ml_name, name, o->path) == ERR_OK)

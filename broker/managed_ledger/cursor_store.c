@@ -210,6 +210,24 @@ static void finish(struct cursor_store *s)
     }
 }
 
+/* The ledger that is written to is named by nobody any more. */
+static void write_anew(struct cursor_store *s)
+{
+    if (s->current != CURSOR_STORE_NO_LEDGER && s->current != s->behind_named)
+        s->ops->discard(s, s->current);
+    s->current = CURSOR_STORE_NO_LEDGER;
+    s->named = s->behind_named;
+    s->fallback = s->behind_fallback;
+    s->snapshot = CURSOR_DELTA_NOWHERE;
+    s->clean = false;
+    if (s->ending != ENDING_NOT)
+        finish(s);
+    else if (fits_node(s))
+        write_node(s, false);
+    else
+        create(s);
+}
+
 static void count_at_once(struct cursor_store *s)
 {
     note_write(s, NULL, 0, true);
@@ -223,6 +241,8 @@ static void go_on(struct cursor_store *s)
         return;
     if (s->passing) {
         count_at_once(s);
+    } else if (s->behind) {
+        write_anew(s);
     } else if (s->ending != ENDING_NOT) {
         finish(s);
     } else if (s->seq == s->durable) {
@@ -363,8 +383,20 @@ static void named_ledger(struct cursor_store *s)
         s->ops->discard(s, old);
 }
 
+/* Written over what the store said: what that named goes, unless it goes anyway. */
+static void is_not_behind(struct cursor_store *s)
+{
+    if (!s->behind)
+        return;
+    s->behind = false;
+    if (s->behind_named != CURSOR_STORE_NO_LEDGER && s->behind_named != s->named &&
+        s->behind_named != s->current && s->behind_named != s->next)
+        s->ops->discard(s, s->behind_named);
+}
+
 static void point_done(struct cursor_store *s)
 {
+    is_not_behind(s);
     if (s->target == TARGET_LEDGER) {
         named_ledger(s);
         confirm(s);
@@ -426,6 +458,24 @@ void cursor_store_due(struct cursor_store *s)
 {
     s->gathering = false;
     s->due = true;
+    go_on(s);
+}
+
+void cursor_store_rewound(struct cursor_store *s, int64_t named, struct position fallback)
+{
+    assert(s->state != STORE_POINTING);
+    if (s->state == STORE_ENDED)
+        return;
+    s->behind = true;
+    s->behind_named = named;
+    s->behind_fallback = fallback;
+    if (s->state == STORE_LOOKING && s->next != CURSOR_STORE_NO_LEDGER)
+        s->ops->discard(s, s->next);
+    if (s->state == STORE_LOOKING) {
+        s->next = CURSOR_STORE_NO_LEDGER;
+        s->target = TARGET_NONE;
+        become(s, STORE_IDLE);
+    }
     go_on(s);
 }
 

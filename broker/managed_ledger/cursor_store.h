@@ -93,6 +93,9 @@ struct cursor_store {
     bool reset;                    /* since the last write */
     bool relabel;                  /* what users wrote on the node differs from what it says */
     bool gathering, due;
+    bool behind; /* the node is, since the store was put back; the next two are what it says */
+    int64_t behind_named;
+    struct position behind_fallback;
     uint64_t seq, wanted; /* changes; and up to where somebody waits */
     uint64_t durable;
     struct position durable_mark_delete;
@@ -135,5 +138,10 @@ void cursor_store_pointed(struct cursor_store *s, enum err err);
 void cursor_store_looked(struct cursor_store *s, enum err err, enum cursor_store_seen seen);
 void cursor_store_resume(struct cursor_store *s);
 void cursor_store_due(struct cursor_store *s);
+
+/* The metadata store was put back, and the node is from before what was written: `named` and
+ * `fallback` are what it says now.  All of it is written again, over that.  In place of looked(),
+ * or at any time but while the node is written or looked at. */
+void cursor_store_rewound(struct cursor_store *s, int64_t named, struct position fallback);
 
 #endif

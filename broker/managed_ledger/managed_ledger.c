@@ -234,6 +234,8 @@ static void closed(struct ledger_call *call, enum err err, struct ledger *l)
     int64_t entries = l ? ledger_last_confirmed(l) + 1 : m->core.entries;
     int64_t bytes = l ? ledger_length(l) : m->core.bytes;
 
+    if (!err)
+        ml_mend_remember(m, l ? l : m->sealing, (int64_t)loop_wall_ms());
     if (m->sealing)
         ml_source_forget(m, m->core.ledger);
     m->sealing = NULL;

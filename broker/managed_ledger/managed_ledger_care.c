@@ -31,6 +31,7 @@ void ml_care_full(struct managed_ledger *m)
 
 void ml_doom(struct managed_ledger *m, int64_t ledger)
 {
+    remembered_forget(&m->remembered, ledger);
     if (m->n_doomed == m->doomed_room) {
         m->doomed_room = m->doomed_room ? m->doomed_room * 2 : 4;
         m->doomed = mem_resize(m->doomed, m->doomed_room * sizeof(*m->doomed));

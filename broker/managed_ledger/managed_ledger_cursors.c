@@ -35,6 +35,11 @@ static enum err prove(struct cursor_env *e, struct ml_save *s)
     return ml_node_save(&container_of(e, struct managed_ledger, cursor_env)->node, s);
 }
 
+static void doubted(struct cursor_env *e)
+{
+    ml_node_doubt(container_of(e, struct managed_ledger, cursor_env));
+}
+
 void ml_cursors_init(struct managed_ledger *m)
 {
     m->cursor_env = (struct cursor_env){
@@ -49,6 +54,7 @@ void ml_cursors_init(struct managed_ledger *m)
         .failed = failed,
         .node_version = node_version,
         .prove = prove,
+        .doubted = doubted,
     };
 }
 
@@ -59,6 +65,15 @@ void ml_cursors_add(struct managed_ledger *m, struct cursor *c)
         m->cursors = mem_resize(m->cursors, m->cursors_room * sizeof(*m->cursors));
     }
     m->cursors[m->n_cursors++] = c;
+    cursor_doubt(c);
+}
+
+void ml_cursors_doubt(struct managed_ledger *m, bool went_back)
+{
+    m->cursor_env.looks++;
+    m->cursor_env.returns += went_back;
+    for (unsigned i = 0; i < m->n_cursors && went_back; i++)
+        cursor_doubt(m->cursors[i]);
 }
 
 struct cursor *ml_cursors_take_last(struct managed_ledger *m)

@@ -21,6 +21,7 @@ struct managed_ledger *ml_new(struct ml_env *e, const char *name, struct ml_owne
     list_init(&m->sources);
     ml_write_init(m, -1, 0);
     ml_cursors_init(m);
+    remembered_init(&m->remembered, &e->remembered);
     return m;
 }
 
@@ -36,6 +37,8 @@ void ml_free(struct managed_ledger *m)
     if (m->created)
         ledger_drop(&m->created);
     slice_drop(&m->node.value);
+    remembered_drop(&m->remembered);
+    mem_free(m->mend);
     segments_clear(&m->segments);
     mem_free(m->cursors);
     mem_free(m->doomed);

@@ -80,8 +80,8 @@ static void bookies_changed(struct bookies_watch *w)
     list_each(&e->all, node) ml_bookies_changed(list_entry(node, struct managed_ledger, in_env));
 }
 
-/* Restored from an older state it does not know the newest ledgers: better to begin anew at what
- * it knows than to go on where nobody will look. */
+/* Restored from an older state it does not know the newest ledgers: nobody would look for what is
+ * written there. */
 static void store_changed(struct meta_watch *w, const struct meta_change *c)
 {
     struct ml_env *e = container_of(w, struct ml_env, store);

@@ -5,6 +5,7 @@
  *   managed_ledger_open.c     from nothing to serving
  *   managed_ledger_end.c      close and delete
  *   managed_ledger_terminate.c  no adds any more
+ *   managed_ledger_mend.c     the store went back: what it has forgotten is written again
  *   managed_ledger_care.c     rolling and trimming
  *   managed_ledger_waits.c    what adds have waited for
  *   managed_ledger_read.c     reads; managed_ledger_sources.c: where from
@@ -24,6 +25,7 @@
 #include "broker/managed_ledger/ml_core.h"
 #include "broker/managed_ledger/ml_node.h"
 #include "broker/managed_ledger/ml_record.h"
+#include "broker/managed_ledger/remembered.h"
 #include "broker/managed_ledger/segment_source.h"
 #include "common/mem_pool.h"
 #include "metadata/metadata.h"
@@ -43,7 +45,8 @@ struct ml_env {
     struct timer look;       /* age of ledgers, retention, idle sources */
     struct slab *prefixes;   /* broker entry metadata is cut from it */
     size_t prefixes_used;
-    bool dropped; /* goes with the last deletion */
+    size_t remembered; /* bytes, of all */
+    bool dropped;      /* goes with the last deletion */
 };
 
 /* A ledger that was read from not long ago. */
@@ -108,6 +111,12 @@ struct managed_ledger {
     bool dirty; /* the node lacks something that nobody waits for */
     struct ml_save quiet_save;
     bool quiet_saving;
+    bool doubted; /* while it was being opened */
+
+    /* meta_reply.ahead: of what was heard last, and as of which the node is ours for sure */
+    uint64_t heard_ahead, sure_ahead;
+    struct ml_mend *mend; /* NULL: the store never went back */
+    struct remembered remembered;
 
     struct ledger *current; /* written to */
     struct ledger *sealing; /* being closed: the client's, but it can be read */
@@ -173,6 +182,13 @@ void ml_node_quietly(struct managed_ledger *m); /* saves, and only a fence matte
 void ml_node_doubt(struct managed_ledger *m);   /* is the store's still what we know? */
 void ml_node_at_once(struct managed_ledger *m); /* retries no longer */
 
+void ml_mend_heard(struct managed_ledger *m, uint64_t ahead);
+bool ml_mend_is_due(const struct managed_ledger *m); /* it went back since the node was ours */
+enum kin ml_mend_judge(struct ml_node *n, const struct slice *value, int64_t version);
+void ml_mend_node(struct ml_node *n);
+void ml_mend_sure(struct ml_node *n, enum err err);
+void ml_mend_remember(struct managed_ledger *m, const struct ledger *l, int64_t closed_ms);
+
 void ml_terminate_step(struct managed_ledger *m);
 bool ml_is_terminating(const struct managed_ledger *m); /* somebody waits for that */
 static inline const struct ml_conf *ml_conf_of(const struct managed_ledger *m)
@@ -203,6 +219,8 @@ struct segment_source *segment_source_of(struct ledger *l, bool owned); /* gives
 
 void ml_cursors_init(struct managed_ledger *m);
 void ml_cursors_add(struct managed_ledger *m, struct cursor *c);
+/* The node is ours for sure; went_back: and the store was put back before. */
+void ml_cursors_doubt(struct managed_ledger *m, bool went_back);
 struct cursor *ml_cursors_take_last(struct managed_ledger *m);      /* gives, or NULL */
 struct position ml_cursors_slowest(const struct managed_ledger *m); /* durable; LATEST: none */
 

@@ -45,11 +45,15 @@ static void put(struct ml_node *n, struct slice value, int64_t expected)
     meta_put(m->env->meta, path, value, expected, &m->node_call);
 }
 
+/* A store that went back may take a write all the same, and know nothing of what it names. */
 static void put_done(struct meta_call *c, const struct meta_reply *r)
 {
     struct managed_ledger *m = container_of(c, struct managed_ledger, node_call);
 
+    ml_mend_heard(m, r->ahead);
     ml_node_put_done(&m->node, r->err, r->version);
+    if (!r->err && ml_mend_is_due(m))
+        ml_node_doubt(m);
     ml_release(m);
 }
 
@@ -69,6 +73,7 @@ static void got(struct meta_call *c, const struct meta_reply *r)
 {
     struct managed_ledger *m = container_of(c, struct managed_ledger, node_call);
 
+    ml_mend_heard(m, r->ahead);
     ml_node_got(&m->node, r->err, r->value, r->version);
     ml_release(m);
 }
@@ -109,6 +114,9 @@ void ml_node_start(struct managed_ledger *m, int64_t version)
         .get = get,
         .delay = delay,
         .stored = stored,
+        .judge = ml_mend_judge,
+        .mend = ml_mend_node,
+        .sure = ml_mend_sure,
     };
 
     ml_node_init(&m->node, &ops, version);
@@ -157,8 +165,10 @@ void ml_node_quietly(struct managed_ledger *m)
  * must not take another's version for its own, once the store has counted up to it again. */
 void ml_node_doubt(struct managed_ledger *m)
 {
-    if (m->life == ML_LIFE_SERVING)
-        ml_node_quietly(m);
+    if (m->life == ML_LIFE_OPENING)
+        m->doubted = true;
+    else if (m->life <= ML_LIFE_CURSORS && !m->failed)
+        ml_node_look(&m->node);
 }
 
 /* ---- because somebody asks

@@ -56,6 +56,8 @@ static void finish(struct opening *o, enum err err)
         log_event(LOG_INFO, "managed_ledger.opened", F_STR("topic", m->name),
                   F_U64("ledgers", m->segments.n), F_U64("cursors", m->n_cursors),
                   F_U64("next_index", m->core.next_index));
+        if (m->doubted)
+            ml_node_doubt(m);
         call->done(call, ERR_OK, m);
         ml_care(m);
         ml_release(m);
@@ -190,10 +192,12 @@ static void node_saved(struct ml_save *s, enum err err)
 
 static void draw_owner(struct opening *o)
 {
-    char token[24];
+    const char *before = ml_record_property(o->ml->record, ML_RECORD_OWNER);
+    char token[LINEAGE_TOKEN_MAX + 1], owners[LINEAGE_TEXT];
 
     snprintf(token, sizeof(token), "%016" PRIx64, rng_seed());
-    ml_record_set_property(o->ml->record, ML_RECORD_OWNER, token);
+    lineage_add(before, token, owners);
+    ml_record_set_property(o->ml->record, ML_RECORD_OWNER, owners);
 }
 
 /* Always, also when nothing has changed: from now on whoever had it before cannot write. */
@@ -322,6 +326,7 @@ static void recovered(struct ledger_call *c, enum err err, struct ledger *l)
         set_end(o, 0, 0);
     } else {
         set_end(o, ledger_last_confirmed(l) + 1, ledger_length(l));
+        ml_mend_remember(o->ml, l, s->closed_ms);
     }
     o->at++;
     recover_next(o);
@@ -369,6 +374,7 @@ static void node_created(struct meta_call *c, const struct meta_reply *r)
 {
     struct opening *o = container_of(c, struct opening, meta_call);
 
+    o->ml->heard_ahead = o->ml->sure_ahead = r->ahead;
     if (!r->err) {
         o->fresh = true;
         take_node(o, (struct view){0}, r->version);
@@ -383,6 +389,7 @@ static void node_read(struct meta_call *c, const struct meta_reply *r)
 {
     struct opening *o = container_of(c, struct opening, meta_call);
 
+    o->ml->heard_ahead = o->ml->sure_ahead = r->ahead;
     if (!r->err) {
         take_node(o, slice_view(r->value), r->version);
     } else if (r->err != ERR_NOT_FOUND) {

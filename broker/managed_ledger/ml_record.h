@@ -15,8 +15,9 @@
 /* "index": the last index that was given to a confirmed entry, as Pulsar's broker stores it. */
 #define ML_RECORD_INDEX "index"
 
-/* "lgm.owner": drawn at each opening, so that no two owners ever write the same bytes: that is
- * how a write in doubt is told from somebody else's (ml_node.h). */
+/* "lgm.owner": a token drawn at each opening, so that no two owners ever write the same bytes: that
+ * is how a write in doubt is told from somebody else's (ml_node.h); then those of the owners
+ * before, which tell a newer owner from an older one in a store that was put back (lineage.h). */
 #define ML_RECORD_OWNER "lgm.owner"
 
 /* A ledger without a close time has closed_ms 0: only recovery knows its end.  ERR_MALFORMED

@@ -5,6 +5,7 @@
 
 #include "common/mem.h"
 #include "common/rng.h"
+#include "metadata/metadata.h"
 #include "tests/lib/suite.h"
 
 enum { SAVES = 40 };
@@ -19,7 +20,9 @@ struct world {
     uint64_t state; /* what render() writes */
     struct slice putting, late;
     int64_t put_expected, late_expected;
-    bool asked_put, asked_get, delayed;
+    bool asked_put, asked_get, delayed, mending;
+    bool behind; /* the store was put back */
+    unsigned sure, unsure;
     uint64_t other; /* what the other owner wrote */
     unsigned done, failed, fenced;
     uint64_t saved_state; /* the newest that somebody was told is stored */
@@ -68,8 +71,37 @@ static void stored(struct ml_node *n)
     (void)n;
 }
 
-static const struct ml_node_ops ops = {
-    .render = render, .put = put, .get = get, .delay = delay, .stored = stored};
+/* Whatever a test says of it; else by the version. */
+static enum kin judge(struct ml_node *n, const struct slice *value, int64_t version)
+{
+    ck_assert(value ? version >= 0 : version == META_ABSENT);
+    if (w.behind)
+        return KIN_BEHIND;
+    return value && version == n->version ? KIN_SAME : KIN_OTHER;
+}
+
+static void mend(struct ml_node *n)
+{
+    (void)n;
+    ck_assert(!w.asked_put && !w.asked_get && !w.delayed && !w.mending);
+    w.mending = true;
+}
+
+static void sure(struct ml_node *n, enum err err)
+{
+    (void)n;
+    w.sure += err == ERR_OK;
+    w.unsure += err != ERR_OK;
+}
+
+static const struct ml_node_ops ops = {.render = render,
+                                       .put = put,
+                                       .get = get,
+                                       .delay = delay,
+                                       .stored = stored,
+                                       .judge = judge,
+                                       .mend = mend,
+                                       .sure = sure};
 
 static void world_begin(uint64_t seed, unsigned trouble)
 {
@@ -158,6 +190,7 @@ static void answer_get(enum err err)
     struct slice value = slice_copy(w.stored, sizeof(w.stored));
 
     w.asked_get = false;
+    ck_assert(!w.mending);
     ml_node_got(&w.node, err, value, w.version);
     slice_drop(&value);
 }
@@ -232,6 +265,7 @@ START_TEST(a_version_that_somebody_else_moved_fences)
     save(1);
     another_owner_writes();
     answer_put(DONE);
+    answer_get(ERR_OK);
     ck_assert_uint_eq(w.fenced, 2);
     struct ml_save late = {.done = saved};
     ck_assert_int_eq(ml_node_save(&w.node, &late), ERR_FENCED);
@@ -285,6 +319,99 @@ START_TEST(a_hurried_save_fails_instead_of_waiting)
     answer_put(AWAY);
     ck_assert_uint_eq(w.failed, 1);
     ck_assert(!w.delayed);
+    ml_node_clear(&w.node);
+}
+END_TEST
+
+static void mended(enum err err)
+{
+    ck_assert(w.mending);
+    w.mending = false;
+    ml_node_mended(&w.node, err);
+}
+
+/* The store was put back by so many versions. */
+static void go_back(int64_t by)
+{
+    memset(w.stored, 0, sizeof(w.stored));
+    w.version -= by;
+    w.behind = true;
+}
+
+START_TEST(a_store_that_went_back_is_written_forward)
+{
+    world_begin(1, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        save(i);
+        answer_put(DONE);
+    }
+    go_back(2);
+    save(3);
+    answer_put(DONE); /* BAD_VERSION */
+    answer_get(ERR_OK);
+    save(4); /* what is made sure of may change meanwhile */
+    mended(ERR_NOT_READY);
+    wake();
+    w.behind = false;
+    mended(ERR_OK);
+    answer_put(DONE);
+    ck_assert_uint_eq(w.done, 5);
+    ck_assert_uint_eq(w.fenced + w.failed, 0);
+    ck_assert_int_eq(w.version, 2);
+    ck_assert_uint_eq(w.saved_state, 5);
+    ck_assert_uint_eq(w.sure, 1);
+    save(5);
+    answer_put(DONE);
+    ck_assert_uint_eq(w.done, 6);
+    ml_node_clear(&w.node);
+}
+END_TEST
+
+START_TEST(a_look_finds_out_without_a_write)
+{
+    world_begin(1, 0);
+    save(0);
+    ml_node_look(&w.node); /* after what is under way */
+    answer_put(DONE);
+    ck_assert_uint_eq(w.done, 1);
+    answer_get(ERR_OK);
+    ck_assert_uint_eq(w.sure, 1);
+    ck_assert(!w.asked_put);
+    go_back(1);
+    ml_node_look(&w.node);
+    answer_get(ERR_OK);
+    w.behind = false;
+    mended(ERR_OK);
+    answer_put(DONE);
+    ck_assert_uint_eq(w.sure, 2);
+    another_owner_writes();
+    ml_node_look(&w.node);
+    answer_get(ERR_OK);
+    ck_assert_uint_eq(w.unsure, 1);
+    ck_assert_int_eq(w.node.state, ML_NODE_FENCED);
+    ml_node_clear(&w.node);
+}
+END_TEST
+
+START_TEST(what_was_moved_while_it_was_mended_is_judged_again)
+{
+    world_begin(1, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        save(i);
+        answer_put(DONE);
+    }
+    go_back(2);
+    save(2);
+    answer_put(DONE);
+    answer_get(ERR_OK);
+    another_owner_writes();
+    w.behind = false;
+    mended(ERR_OK);
+    answer_put(DONE);
+    answer_get(ERR_OK);
+    ck_assert_uint_eq(w.fenced, 1);
+    ck_assert_uint_eq(w.sure, 0);
+    ck_assert(memcmp(w.stored, &w.other, sizeof(w.other)) == 0);
     ml_node_clear(&w.node);
 }
 END_TEST
@@ -354,6 +481,9 @@ int main(void)
                          SUITE_CASE(a_node_that_is_gone_fences),
                          SUITE_CASE(a_value_that_cannot_be_stored_fails_its_savers_only),
                          SUITE_CASE(a_hurried_save_fails_instead_of_waiting),
+                         SUITE_CASE(a_store_that_went_back_is_written_forward),
+                         SUITE_CASE(a_look_finds_out_without_a_write),
+                         SUITE_CASE(what_was_moved_while_it_was_mended_is_judged_again),
                          SUITE_CASE(alone_it_is_never_fenced_and_never_says_stored_before_it_is),
                          SUITE_CASE(beside_another_owner_it_stops),
                          {0},
