@@ -59,10 +59,11 @@ class Server(lgm.Standalone):
         return [*(["env", f"LD_PRELOAD={self.preload}"] if self.preload else []), *super().command()]
 
     def heap(self):
-        """Bytes in use of it, and bytes that it holds, as the server says."""
+        """Bytes in use of it, bytes that it holds, and of the first what buffers have: now, and for
+        the next ones; as the server says."""
         _, text = lgm_cluster.http(f"http://127.0.0.1:{self.web_port}/metrics")
-        found = [re.search(rf"^process_heap_{what}_bytes(?:{{[^}}]*}})? (\S+)", text, re.M)
-                 for what in ("used", "held")]
+        found = [re.search(rf"^{what}_bytes(?:{{[^}}]*}})? (\S+)", text, re.M)
+                 for what in ("process_heap_used", "process_heap_held", "lgm_slabs_used", "lgm_slabs_kept")]
         return [float(f[1]) if f else 0.0 for f in found]
 
     def usage(self):
@@ -205,8 +206,8 @@ class Churn:
 class Record:
     """The samples of one server, a line each in a file and on the screen."""
 
-    HEAD = ("minute", "rss", "anon", "used", "held", "faults/s", "cpu%", "cpu_us/msg", "sent", "received",
-            "topics", "visits", "failed")
+    HEAD = ("minute", "rss", "anon", "used", "held", "slabs", "kept", "faults/s", "cpu%", "cpu_us/msg",
+            "sent", "received", "topics", "visits", "failed")
 
     def __init__(self, name, churn, folder):
         self.name, self.churn, self.samples = name, churn, []
@@ -217,18 +218,18 @@ class Record:
 
     async def sample(self):
         c, now = self.churn, time.monotonic()
-        used, held = await asyncio.to_thread(c.server.heap)
+        used, held, slabs, kept = await asyncio.to_thread(c.server.heap)
         use, seconds = c.server.usage(), now - self.at
         cpu, messages = use["cpu"] - self.before["cpu"], c.sent + c.received
         line = {"minute": (now - self.began) / 60, "rss": use["rss"], "anon": use["anon"],
-                "used": used / MIB, "held": held / MIB,
+                "used": used / MIB, "held": held / MIB, "slabs": slabs / MIB, "kept": kept / MIB,
                 "faults/s": (use["faults"] - self.before["faults"]) / seconds, "cpu%": 100 * cpu / seconds,
                 "cpu_us/msg": 1e6 * cpu / max(1, messages - self.messages), "sent": c.sent,
                 "received": c.received, "topics": len(c.topics), "visits": c.visits, "failed": c.failed}
         self.at, self.before, self.messages = now, use, messages
         self.samples.append(line)
         print(*(f"{line[h]:.1f}" for h in self.HEAD), sep="\t", file=self.file, flush=True)
-        print(f"{self.name:9} " + " ".join(f"{h} {line[h]:.1f}" for h in self.HEAD[:9]), flush=True)
+        print(f"{self.name:9} " + " ".join(f"{h} {line[h]:.1f}" for h in self.HEAD[:11]), flush=True)
 
     def verdict(self):
         """Of the last two thirds: what it held in the middle and at most, and how it grew."""

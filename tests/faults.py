@@ -30,7 +30,7 @@ from lgm_cluster import ETCD, Cluster, stable_port  # noqa: E402
 from lgm_ledgers import (CLOSED, etcd_range, lacking, ledgers, marks, named_in,  # noqa: E402
                          number, owned, registered, remove)
 from lgm_net import Net, NotPermitted  # noqa: E402
-from tiers import Load  # noqa: E402
+from tiers import Load, Stalls, say_stalls  # noqa: E402
 
 BOOKIE = {"zkTimeout": 4000, "rwRereplicateBackoffMs": 500, "openLedgerRereplicationGracePeriod": 2000,
           "auditorPeriodicCheckInterval": 15, "lgmScrubRateByBytes": -1, "flushInterval": 2000,
@@ -104,7 +104,8 @@ class World:
                 self.without["fill"] = str(e)
         stack.enter_context(c)
         self.folder, self.loads, self.down, self.whole_ones = folder, [], set(), set()
-        self.started_again = 0
+        self.started_again, self.pauses = 0, None
+        self.stalls = {"killed": [], "frozen": []}  # seconds, of rounds with nothing else
 
     @property
     def all(self):
@@ -476,10 +477,14 @@ def one_round(w, rng, kinds):
     for name in names:
         fault = FAULTS[name][0](w, rng, free)
         begin = rng.uniform(0, 3) if faults else 0
-        w.say(next(fault, "nobody is left for another") + (f", {begin:.1f} s later" if faults else ""))
+        what = next(fault, "nobody is left for another")
+        w.say(what + (f", {begin:.1f} s later" if faults else ""))
         faults.append((begin, fault))
+    w.pauses.longest = 0
     play(w, faults)
     w.say(f"all go on after {w.goes_on():.1f} s")
+    if len(names) == 1 and first in ("kill", "stop") and " bookie-" in what:
+        w.stalls["killed" if first == "kill" else "frozen"].append(w.pauses.longest)
 
 
 def all_faults(args, folder):
@@ -496,6 +501,7 @@ def all_faults(args, folder):
         kinds = [k for k in args.only or FAULTS
                  if k not in w.without and (net or k not in NEED_NET)]
         w.load()
+        w.pauses = Stalls(next(load.log for load in w.loads if load.topic.endswith("kept-1")))
         w.say(f"all go on after {w.goes_on():.1f} s")
         end = time.monotonic() + args.minutes * 60
         rounds = 0
@@ -504,6 +510,11 @@ def all_faults(args, folder):
             rounds += 1
             w.rest(rng.uniform(0, 2))
         w.say(f"{rounds} rounds; {w.started_again} programs had ended by themselves")
+        quiet = w.pauses.of(5)
+        w.pauses.over = True
+        for what, stalls in w.stalls.items():
+            if stalls:
+                say_stalls(f"one bookie {what} and nothing else", stalls, quiet)
         for load in w.loads:
             load.end()
         w.say(f"whole after {w.whole():.1f} s")
