@@ -449,7 +449,8 @@ static enum err collect_garbage(struct bookie *b)
                                  .bookie_id = b->id,
                                  .disk = b->disk,
                                  .storage = b->storage,
-                                 .meta = b->meta};
+                                 .meta = b->meta,
+                                 .reads = b->reads};
     return gc_open(&b->gc, &conf);
 }
 

@@ -3,10 +3,12 @@
 #include <time.h>
 
 #include "bookie/gc_inside.h"
+#include "bookie/governor.h"
+#include "bookie/reads.h"
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { FIRST_WAIT_US = 1000 * 1000, LOOK_US = 10 * 1000 * 1000 };
+enum { FIRST_WAIT_US = 1000 * 1000, LOOK_US = 10 * 1000 * 1000, SHARE_STEP = 256 * 1024 };
 
 uint64_t gc_now_ms(void)
 {
@@ -81,6 +83,22 @@ static struct gc_settings settings(struct gc *g)
     return now;
 }
 
+/* What is moved is read and written where the journal and the reads of others may feel it. */
+static void share(struct gc *g, uint64_t bytes)
+{
+    g->unshared += bytes;
+    if (!g->conf.reads || g->unshared < SHARE_STEP)
+        return;
+    const uint64_t rate = reads_share(g->conf.reads, g->unshared), now = loop_clock();
+    if (g->share_at < now)
+        g->share_at = now;
+    if (rate != GOVERNOR_NO_LIMIT)
+        g->share_at += g->unshared * 1000000 / (rate ? rate : 1);
+    g->unshared = 0;
+    if (g->share_at > now)
+        wait_until(g, g->share_at, false);
+}
+
 static enum err pace(void *ctx, uint64_t bytes)
 {
     struct gc *g = ctx;
@@ -89,6 +107,7 @@ static enum err pace(void *ctx, uint64_t bytes)
     const uint64_t now = loop_clock();
     if (gc_stops(g) || (g->depth != GC_LISTING && is_suspended(g, g->depth)))
         return ERR_CLOSED;
+    share(g, bytes);
     if (bytes == 0 || rate <= 0)
         return ERR_OK;
     if (g->pace_at > now)

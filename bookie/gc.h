@@ -16,6 +16,7 @@
 #include "bookie/gc_guard.h"
 
 struct gc;
+struct reads;
 struct storage;
 
 struct gc_conf {
@@ -24,6 +25,7 @@ struct gc_conf {
     struct disk *disk;
     struct storage *storage;
     struct metadata *meta;
+    struct reads *reads; /* moving entries shares what catching up may have; NULL: it is not held */
 };
 
 enum gc_depth { GC_LISTING, GC_MINOR, GC_MAJOR }; /* each with those before it */

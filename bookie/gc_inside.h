@@ -46,6 +46,7 @@ struct gc {
     uint64_t moved_at;               /* when it is due */
     enum gc_depth depth;             /* of the round under way */
     uint64_t pace_at;                /* when compaction may go on */
+    uint64_t unshared, share_at;     /* bytes moved since it asked what it may have; as pace_at */
     int64_t damaged[GC_DAMAGED_MAX]; /* ledgers with records that compaction cannot read */
     unsigned damaged_n;
     bool was_tight;     /* a device, at the last look */

@@ -270,6 +270,16 @@ static void govern(struct reads *r, uint64_t now)
         pthread_cond_broadcast(&r->woken);
 }
 
+uint64_t reads_share(struct reads *r, uint64_t bytes)
+{
+    pthread_mutex_lock(&r->lock);
+    r->caught_up += bytes;
+    govern(r, loop_clock());
+    const uint64_t rate = r->governor.bytes_s;
+    pthread_mutex_unlock(&r->lock);
+    return rate;
+}
+
 static void wait_for_work(struct reads *r, uint64_t now)
 {
     const uint64_t until = r->windows < READ_WINDOWS ? read_lanes_wait(&r->lanes, now) : UINT64_MAX;

@@ -9,7 +9,8 @@
  * behind it, as far as the index block still names those places.
  *
  * Memory:  a job is the caller's and stays put until done(), which takes the window.
- * Threads: submit from any; done() on job->home; journal_us() on a read thread, one at a time.
+ * Threads: submit and share from any; done() on job->home; journal_us() on a read thread or on one
+ *          that shares, one at a time.
  * Limits:  the callers'; at most READ_WINDOWS windows are held, then threads wait.
  */
 #ifndef BOOKIE_READS_H
@@ -76,6 +77,9 @@ struct reads_duty {
     void *ctx;
 };
 void reads_govern(struct reads *r, const struct reads_duty *duty);
+/* For what else moves bytes that nobody waits for: `bytes` more count as caught up; gives the bytes
+ * a second that there may be now (GOVERNOR_NO_LIMIT).  Any thread. */
+uint64_t reads_share(struct reads *r, uint64_t bytes);
 
 struct reads_stats {
     struct histogram us[LANES]; /* from being asked to being read */

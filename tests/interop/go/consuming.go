@@ -322,7 +322,7 @@ func ackBelowTen(consumer pulsar.Consumer, got []pulsar.Message) {
 func negativeAck(w *world) {
 	for _, kind := range bothTypes {
 		topic := w.topic(fmt.Sprint(kind))
-		consumer := w.consumer(topic, ofType(kind), quickly)
+		consumer := w.consumer(topic, ofType(kind), quickly, receipts)
 		sendAll(w.producer(topic), numbered(0, 20))
 		ackBelowTen(consumer, receive(consumer, 20))
 		sameInAnyOrder(receiveAndAck(consumer, 10), numbered(10, 20))
@@ -331,7 +331,7 @@ func negativeAck(w *world) {
 }
 
 func negativeAckInBatch(w *world) {
-	consumer := w.consumer(w.topic("t"), shared, quickly, indexes)
+	consumer := w.consumer(w.topic("t"), shared, quickly, indexes, receipts)
 	w.sendBatch(w.topic("t"), numbered(0, 20))
 	ackBelowTen(consumer, receive(consumer, 20))
 	same(receiveAndAck(consumer, 10), numbered(10, 20))

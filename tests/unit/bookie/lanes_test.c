@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "bookie/bookie.h"
+#include "bookie/governor.h"
+#include "bookie/reads.h"
 #include "common/mem.h"
 #include "tests/lib/exposition.h"
 #include "tests/lib/suite.h"
@@ -155,11 +157,40 @@ START_TEST(tells_how_long_each_lane_took)
 }
 END_TEST
 
+static uint64_t sync_us(void *ctx)
+{
+    return *(uint64_t *)ctx;
+}
+
+/* Compaction asks; nobody reads meanwhile. */
+START_TEST(who_moves_entries_gives_way_to_the_journal)
+{
+    enum { FLOOR = 1 << 20, STEP = 1 << 18 };
+    uint64_t us = 1000;
+    struct loops none = {0};
+    struct reads *r;
+    ck_assert_int_eq(reads_open(&r, &none, 1, 0), ERR_OK);
+    reads_govern(r, &(struct reads_duty){.floor = FLOOR, .journal_us = sync_us, .ctx = &us});
+    for (unsigned i = 0; i < 3 * GOVERNOR_INTERVAL_US / 1000; i++) {
+        ck_assert_uint_eq(reads_share(r, 0), GOVERNOR_NO_LIMIT);
+        poll(NULL, 0, 1);
+    }
+    us = 50 * 1000;
+    while (reads_share(r, STEP) != FLOOR)
+        poll(NULL, 0, 1);
+    us = 0; /* nobody writes any more */
+    while (reads_share(r, STEP) != GOVERNOR_NO_LIMIT)
+        poll(NULL, 0, 1);
+    reads_close(&r);
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("lanes", (suite_case[]){SUITE_CASE(the_tail_passes_who_catches_up),
                                              SUITE_CASE(the_tail_passes_repairs),
                                              SUITE_CASE(fencing_reads_pass_too),
                                              SUITE_CASE(tells_how_long_each_lane_took),
+                                             SUITE_CASE(who_moves_entries_gives_way_to_the_journal),
                                              {0}});
 }

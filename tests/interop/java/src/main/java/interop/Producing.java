@@ -234,7 +234,7 @@ final class Producing {
         first.send("message 0".getBytes());
         var waiting = w.anotherClient().newProducer().topic(topic)
                 .accessMode(ProducerAccessMode.WaitForExclusive).createAsync();
-        Thread.sleep(300);
+        Check.soon("one waits", () -> w.admin.topics().getStats(topic).getWaitingPublishers() == 1);
         var last = by(w.anotherClient(), topic, ProducerAccessMode.ExclusiveWithFencing);
         Check.refused(PulsarClientException.class, () -> first.send("fenced out".getBytes()));
         Check.refused(PulsarClientException.ProducerFencedException.class,
