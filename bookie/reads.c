@@ -37,29 +37,6 @@ struct reads {
     struct reads_stats stats;
 };
 
-/* What of the block lies in the window, from entry `i` on, and is whole. */
-static void find_more(struct read_window *w, const struct index_block *b, unsigned i,
-                      const struct read_job *job)
-{
-    const struct entry_place *first = &b->at[i];
-    const int64_t base = job->entry - (int64_t)i;
-    for (i++; i < INDEX_BLOCK; i++) {
-        const struct entry_place *p = &b->at[i];
-        struct view entry;
-        if (!index_block_has(b, i))
-            continue;
-        if (p->log != first->log || p->offset < first->offset ||
-            p->offset - first->offset >= w->bytes)
-            break;
-        const size_t at = p->offset - first->offset;
-        const struct view record = view_of(slab_bytes(w->slab) + at, w->bytes - at);
-        if (entry_log_check(record, p->length, job->ledger, base + i, &entry))
-            break; /* cut off, or damaged: whoever asks for it will be told */
-        w->found[w->n++] =
-            (struct read_found){base + i, (uint32_t)(at + ENTRY_LOG_RECORD), p->length};
-    }
-}
-
 static bool is_same(const struct entry_place *a, const struct entry_place *b)
 {
     return a->log == b->log && a->offset == b->offset;
@@ -89,60 +66,87 @@ static enum err damaged(struct reads *r, const struct read_job *job, const struc
     return ERR_CHECKSUM;
 }
 
-/* What one read brings in, from entry `i` of the block on: as many of those that lie behind it as
- * `ahead` has room for, and not a part of the next one. */
-static size_t window_bytes(const struct index_block *b, unsigned i, size_t ahead)
+static size_t end_of(const struct read_window *w)
 {
-    const struct entry_place *first = &b->at[i];
-    size_t end = ENTRY_LOG_RECORD + (size_t)first->length;
+    const struct read_found *last = &w->found[w->n - 1];
+    return (size_t)last->at + last->length;
+}
 
-    for (i++; i < INDEX_BLOCK; i++) {
+/* Of the block, from its entry `i` on, what lies right behind what the window has: no part of an
+ * entry.  False: what comes next is not to be in it. */
+static bool plan_window(struct read_window *w, const struct index_block *b, unsigned i,
+                        int64_t base, const struct entry_place *first, size_t ahead)
+{
+    for (; i < INDEX_BLOCK; i++) {
         const struct entry_place *p = &b->at[i];
         if (!index_block_has(b, i))
             continue;
-        if (p->log != first->log || p->offset < first->offset ||
-            p->offset - first->offset + ENTRY_LOG_RECORD + p->length > ahead)
-            break;
-        end = (size_t)(p->offset - first->offset) + ENTRY_LOG_RECORD + p->length;
+        if (w->n == READ_FOUND_MAX || p->log != first->log || p->offset < first->offset)
+            return false;
+        const uint64_t at = p->offset - first->offset + ENTRY_LOG_RECORD;
+        if (w->n > 0 && at + p->length > ahead)
+            return false;
+        w->found[w->n++] = (struct read_found){base + i, (uint32_t)at, p->length};
     }
-    return end;
+    return true;
+}
+
+/* Where the entry is, and what is to be read with it. */
+static enum err find(const struct reads *r, const struct read_job *job, struct read_window *w,
+                     struct entry_place *first)
+{
+    const unsigned i = (unsigned)((uint64_t)job->entry % INDEX_BLOCK);
+    const uint64_t number = (uint64_t)job->entry / INDEX_BLOCK;
+    const int64_t base = job->entry - (int64_t)i;
+    struct index_block b;
+    TRY(entry_index_block(job->device->index, job->ledger, number, &b));
+    if (!index_block_has(&b, i))
+        return ERR_NO_ENTRY;
+    *first = b.at[i];
+    w->n = 0;
+    if (plan_window(w, &b, i, base, first, r->ahead) &&
+        !entry_index_block(job->device->index, job->ledger, number + 1, &b))
+        (void)plan_window(w, &b, 0, base + INDEX_BLOCK, first, r->ahead);
+    return ERR_OK;
 }
 
 /* A log that is gone was compacted after the index was asked: ask again.  The same answer twice is
  * no move but damage. */
-static enum err find_and_read(struct reads *r, const struct read_job *job, struct index_block *b,
-                              struct read_window *w)
+static enum err find_and_read(struct reads *r, const struct read_job *job, struct read_window *w,
+                              struct entry_place *first)
 {
-    const unsigned i = (unsigned)((uint64_t)job->entry % INDEX_BLOCK);
     struct entry_place was = {0};
     for (;;) {
-        TRY(entry_index_block(job->device->index, job->ledger, (uint64_t)job->entry / INDEX_BLOCK,
-                              b));
-        if (!index_block_has(b, i))
-            return ERR_NO_ENTRY;
-        const struct entry_place *p = &b->at[i];
+        TRY(find(r, job, w, first));
         const enum err err =
-            entry_log_read(job->device->log, p, window_bytes(b, i, r->ahead), &w->slab, &w->bytes);
+            entry_log_read(job->device->log, first, end_of(w), &w->slab, &w->bytes);
         if (err != ERR_NOT_FOUND)
             return err;
-        if (is_same(&was, p))
-            return damaged(r, job, p);
-        was = *p;
+        if (is_same(&was, first))
+            return damaged(r, job, first);
+        was = *first;
     }
+}
+
+static enum err check(const struct read_window *w, const struct read_found *f, int64_t ledger)
+{
+    const size_t at = f->at - ENTRY_LOG_RECORD;
+    struct view entry;
+    if (at >= w->bytes)
+        return ERR_CHECKSUM;
+    return entry_log_check(view_of(slab_bytes(w->slab) + at, w->bytes - at), f->length, ledger,
+                           f->entry, &entry);
 }
 
 static enum err read_window(struct reads *r, struct read_job *job, struct read_window *w)
 {
-    struct index_block b;
-    struct view entry;
-    const unsigned i = (unsigned)((uint64_t)job->entry % INDEX_BLOCK);
-    TRY(find_and_read(r, job, &b, w));
-    const struct entry_place *p = &b.at[i];
-    const struct view record = view_of(slab_bytes(w->slab), w->bytes);
-    if (entry_log_check(record, p->length, job->ledger, job->entry, &entry))
-        return damaged(r, job, p);
-    w->found[w->n++] = (struct read_found){job->entry, ENTRY_LOG_RECORD, p->length};
-    find_more(w, &b, i, job);
+    struct entry_place first;
+    TRY(find_and_read(r, job, w, &first));
+    if (check(w, &w->found[0], job->ledger))
+        return damaged(r, job, &first);
+    for (unsigned i = 1; i < w->n; i++)
+        if (check(w, &w->found[i], job->ledger))
+            w->n = i; /* cut off, or damaged: whoever asks for it will be told */
     return ERR_OK;
 }
 

@@ -6,7 +6,8 @@
  * (governor.h) keeps to what neither the journal nor the tail feels.
  *
  * A window is what one read brings in: the entry that was asked for and the ones that lie
- * behind it, as far as the index block still names those places.
+ * behind it, as far as `ahead` has room for them and the index names those places: in the entry's
+ * block and the next one.
  *
  * Memory:  a job is the caller's and stays put until done(), which takes the window.
  * Threads: submit and share from any; done() on job->home; journal_us() on a read thread or on one
@@ -22,7 +23,7 @@
 #include "common/metric.h"
 #include "proto/entry_list.h"
 
-enum { READ_WINDOWS = 64 };
+enum { READ_WINDOWS = 64, READ_FOUND_MAX = 2 * INDEX_BLOCK };
 
 struct reads;
 
@@ -36,7 +37,7 @@ struct read_window {
     struct slab *slab;
     size_t bytes;
     unsigned n;
-    struct read_found found[INDEX_BLOCK]; /* the first is the one that was asked for */
+    struct read_found found[READ_FOUND_MAX]; /* the first is the one that was asked for */
 };
 
 struct read_job {

@@ -4,6 +4,7 @@
 
 #include "bookie/bookie.h"
 #include "common/loop.h"
+#include "tests/lib/exposition.h"
 #include "tests/lib/suite.h"
 #include "tests/unit/bookie/peer.h"
 #include "tests/unit/bookie/place.h"
@@ -97,6 +98,36 @@ START_TEST(reads_batches)
 }
 END_TEST
 
+static unsigned disk_reads(void)
+{
+    struct text t = {0};
+    bookie_render_metrics(place->bookie, &t);
+    const double n = exposition_value(t.at, "bookie_read_cache_misses");
+    text_drop(&t);
+    return (unsigned)n;
+}
+
+/* One read brings in what lies behind, also beyond a block of the index, and no part of an entry.
+ */
+START_TEST(reads_ahead)
+{
+    enum { SMALL = 500, LARGE = 60000, LARGES = 12 };
+    serve();
+    for (int64_t e = 0; e < SMALL + LARGES; e++)
+        ck_assert_int_eq(peer_add(peer, 0, LEDGER, e, e < SMALL ? PAYLOAD : LARGE), BOOKIE_OK);
+    rest();
+    serve();
+    ck_assert_uint_eq(disk_reads(), 0);
+    for (int64_t e = 0; e < SMALL; e++)
+        ck_assert_int_eq(peer_read(peer, 0, LEDGER, e), BOOKIE_OK);
+    ck_assert_uint_eq(disk_reads(), 1);
+    for (int64_t e = SMALL; e < SMALL + LARGES; e++) /* four in a window of 256 KiB */
+        ck_assert_int_eq(peer_read(peer, 0, LEDGER, e), BOOKIE_OK);
+    ck_assert_uint_le(disk_reads(), 1 + LARGES / 4);
+    end();
+}
+END_TEST
+
 /* Large ones are sent from where they lie, small ones between them are copied. */
 START_TEST(reads_batches_of_large_entries)
 {
@@ -131,7 +162,8 @@ END_TEST
 
 int main(void)
 {
-    return suite_run(
-        "batch",
-        (suite_case[]){SUITE_CASE(reads_batches), SUITE_CASE(reads_batches_of_large_entries), {0}});
+    return suite_run("batch", (suite_case[]){SUITE_CASE(reads_batches),
+                                             SUITE_CASE(reads_batches_of_large_entries),
+                                             SUITE_CASE(reads_ahead),
+                                             {0}});
 }
