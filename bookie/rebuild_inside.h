@@ -2,10 +2,9 @@
 #ifndef BOOKIE_REBUILD_INSIDE_H
 #define BOOKIE_REBUILD_INSIDE_H
 
-#include <uthash.h>
-
 #include "bookie/entry_index.h"
 #include "bookie/index_rebuild.h"
+#include "common/table.h"
 #include "proto/bookkeeper.pb-c.h"
 
 /* A record of an entry log, until it goes to the index with others. */

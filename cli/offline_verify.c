@@ -1,7 +1,6 @@
 /* lgm bookie verify-journal, verify-logs - is all of it whole? */
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "bookie/entry_log.h"
 #include "bookie/index_block.h"
@@ -14,6 +13,7 @@
 #include "cli/offline.h"
 #include "cli/offline_tell.h"
 #include "common/mem.h"
+#include "common/table.h"
 
 /* ---- the journals: as a start would read them ------------------------------------------------ */
 

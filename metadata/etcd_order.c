@@ -5,20 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-
-/* FNV-1a, in place of uthash's own: that falls through cases, which clang refuses. */
-static unsigned hash_of(const char *key, size_t len)
-{
-    uint32_t h = 2166136261u;
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)key[i]) * 16777619u;
-    return h;
-}
-#define HASH_FUNCTION(key, len, out) ((out) = hash_of((key), (len)))
-#define uthash_malloc(size)          mem_alloc(size)
-#define uthash_free(p, size)         mem_free(p)
-#include <uthash.h>
+#include "common/table.h"
 
 struct order_lane {
     struct list_node claims; /* in the order of entering */

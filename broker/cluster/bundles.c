@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "broker/table.h"
 #include "common/log.h"
+#include "common/table.h"
 #include "metadata/paths.h"
 
 struct entry {

@@ -28,9 +28,9 @@
 #ifndef BROKER_CLUSTER_CLAIMED_H
 #define BROKER_CLUSTER_CLAIMED_H
 
-#include "broker/table.h"
 #include "common/err.h"
 #include "common/list.h"
+#include "common/table.h"
 
 enum { CLAIMED_TRIES_MAX = 7 };
 

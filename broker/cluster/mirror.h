@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "broker/table.h"
 #include "common/buf.h"
+#include "common/table.h"
 
 /* version < 0: the key is absent. */
 struct mirror_fact {

@@ -4,7 +4,7 @@
 
 #include "broker/cluster/follower.h"
 #include "broker/cluster/topic_watch.h"
-#include "broker/table.h"
+#include "common/table.h"
 
 struct topic_watches {
     struct loop *home;

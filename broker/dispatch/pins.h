@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "broker/managed_ledger/position.h"
-#include "broker/table.h"
 #include "common/buf.h"
+#include "common/table.h"
 
 enum { PINS_MAX = 1024 };
 

@@ -32,9 +32,9 @@
 
 #include "broker/dispatch/pins.h"
 #include "broker/managed_ledger/cursor_set.h"
-#include "broker/table.h"
 #include "common/err.h"
 #include "common/list.h"
+#include "common/table.h"
 
 struct shared;
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "broker/managed_ledger/position.h"
-#include "broker/table.h"
+#include "common/table.h"
 
 enum { CURSOR_PART_WORDS = 1024, CURSOR_PARTS_WORDS = 1024 * 1024 };
 

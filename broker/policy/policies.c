@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "broker/table.h"
 #include "common/log.h"
+#include "common/table.h"
 
 struct kept {
     UT_hash_handle hh;

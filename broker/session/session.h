@@ -20,7 +20,7 @@
 #ifndef BROKER_SESSION_SESSION_H
 #define BROKER_SESSION_SESSION_H
 
-#include "broker/table.h"
+#include "common/table.h"
 
 #include "broker/cluster/topic_watch.h"
 #include "broker/managed_ledger/pairs.h"

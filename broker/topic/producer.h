@@ -26,7 +26,7 @@
 
 #include <stdatomic.h>
 
-#include "broker/table.h"
+#include "common/table.h"
 
 #include "broker/managed_ledger/managed_ledger.h"
 #include "broker/topic/access.h"

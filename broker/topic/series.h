@@ -12,7 +12,7 @@
 #ifndef BROKER_TOPIC_SERIES_H
 #define BROKER_TOPIC_SERIES_H
 
-#include "broker/table.h"
+#include "common/table.h"
 
 #include "broker/topic/topics.h"
 #include "broker/topic/topics_stats.h"

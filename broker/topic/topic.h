@@ -14,7 +14,7 @@
 #ifndef BROKER_TOPIC_TOPIC_H
 #define BROKER_TOPIC_TOPIC_H
 
-#include "broker/table.h"
+#include "common/table.h"
 #include <stdbool.h>
 
 #include "broker/cluster/ownership.h"

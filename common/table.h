@@ -1,6 +1,6 @@
 /* table.h - uthash with our allocator, and a hash function that every compiler takes in silence. */
-#ifndef BROKER_TABLE_H
-#define BROKER_TABLE_H
+#ifndef COMMON_TABLE_H
+#define COMMON_TABLE_H
 
 #include <stdint.h>
 
