@@ -140,7 +140,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_LIBS = $(call lib,bookie) $(call lib,metadata) $(call lib,proto) $(call lib,common)
 # Of the broker only what decodes: not all of it is linked into each.
 FUZZ_BROKER = $(call objects,$(addprefix broker/managed_ledger/,cursor_acks.c cursor_delta.c \
-	cursor_parts.c cursor_record.c cursor_roaring.c cursor_set.c segments.c))
+	cursor_parts.c cursor_record.c cursor_roaring.c cursor_set.c pairs.c segments.c))
 $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_BROKER) $(FUZZ_LIBS)
 	@mkdir -p $(dir $@)
 	@echo "  LD $@"; $(CC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -pthread \
