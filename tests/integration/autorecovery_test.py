@@ -5,88 +5,21 @@ Five bookies on 127.0.0.1 to .5, E=3 Qw=3 Qa=2.  What the metadata says is check
 themselves: each replica of each entry is read from the bookie that is said to have it.
 """
 import os
-import shutil
 import subprocess
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
+import lgm_copies  # noqa: E402
 from lgm import SLOW, Cases, Standalone, verdict, wait_until, arguments  # noqa: E402
-from lgm_cluster import Cluster  # noqa: E402
-from lgm_ledgers import lacking, ledgers, marks, named_in, registered  # noqa: E402
+from lgm_copies import TOPIC, consume, lgm, lose, most_used, name, produce, wait_forgotten, wait_whole  # noqa: E402
+from lgm_ledgers import lacking, ledgers, marks, named_in  # noqa: E402
 
 BUILD, ONLY = arguments()
-TOPIC = "persistent://public/default/"
-CONF = {"zkTimeout": 2000, "rwRereplicateBackoffMs": 300, "openLedgerRereplicationGracePeriod": 500,
-        "auditorPeriodicCheckInterval": 0}
-ROLL = {"managedLedgerMinLedgerRolloverTimeMinutes": 0, "managedLedgerMaxEntriesPerLedger": 400}
 
 
-# ---- what must be there --------------------------------------------------------------------------
-
-def wait_whole(cluster, gone, seconds=90):
-    """No mark, no ledger that names one that is gone, and every replica where it should be."""
-    def names_none():
-        return not named_in(ledgers(cluster)).keys() & set(gone) and not marks(cluster)
-    try:
-        wait_until(names_none, seconds, f"no ledger names {gone}")
-    except AssertionError as e:
-        tail = "\n".join(b.output()[-3000:] for b in cluster.bookies if b.is_running)
-        raise AssertionError(f"{e}\n{ledgers(cluster)}\n{marks(cluster)}\n{tail}") from None
-    wrong, checked = lacking(cluster)
-    assert not wrong, wrong[:10]
-    assert checked > 0
-    return checked
-
-
-# ---- a cluster --------------------------------------------------------------------------------------
-
-def hosts(folder, bookies=5, conf=None, broker_conf=None):
-    c = Cluster(BUILD, folder, bookies=bookies, brokers=1, bookie_conf={**CONF, **(conf or {})},
-                broker_conf={**ROLL, "managedLedgerDefaultEnsembleSize": 3,
-                             "managedLedgerDefaultWriteQuorum": 3, "managedLedgerDefaultAckQuorum": 2,
-                             **(broker_conf or {})})
-    for i, b in enumerate(c.bookies):
-        b.live_at(f"127.0.0.{i + 1}")
-    return c
-
-
-def name(bookie):
-    return bookie.conf["bookieId"]
-
-
-def produce(cluster, folder, topic, count=2000):
-    """Slowly: few records are in one entry."""
-    log = os.path.join(folder, f"{topic}.log")
-    cluster.run("verify", "produce", TOPIC + topic, "--count", str(count), "--rate", "1000", "--log", log)
-    return log
-
-
-def consume(cluster, topic, log):
-    v = verdict(cluster.run("verify", "consume", TOPIC + topic, "--log", log).stdout)
-    assert v["lost"] == v["duplicated"] == v["reordered"] == 0 and v["checked"] > 0, v
-
-
-def lgm(cluster, *words, check=True, seconds=120):
-    words = [cluster.lgm, *words, "--metadata", cluster.etcd.url]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds * SLOW)
-    assert not check or done.returncode == 0, f"{words}: {done.stdout}\n{done.stderr}"
-    return done
-
-
-def lose(bookie):
-    """For good, with its disks."""
-    bookie.kill()
-    shutil.rmtree(os.path.join(bookie.folder, "data"))
-
-
-def wait_forgotten(cluster, names):
-    wait_until(lambda: not registered(cluster) & set(names), 30, "their sessions are over")
-
-
-def most_used(cluster):
-    named = named_in(ledgers(cluster))
-    return max((b for b in cluster.bookies if b.is_running), key=lambda b: named[name(b)])
+def hosts(folder, **how):
+    return lgm_copies.hosts(BUILD, folder, **how)
 
 
 # ---- what must be so --------------------------------------------------------------------------------

@@ -26,6 +26,13 @@ def etcd_range(etcd, prefix):
             for kv in json.loads(text).get("kvs", [])]
 
 
+def put(etcd, key, value):
+    status, text = http(etcd.nodes[0].url + "/v3/kv/put", "POST",
+                        {"key": base64.b64encode(key.encode()).decode(),
+                         "value": base64.b64encode(value).decode()})
+    assert status == 200, text
+
+
 def remove(etcd, key):
     status, text = http(etcd.nodes[0].url + "/v3/kv/deleterange", "POST",
                         {"key": base64.b64encode(key.encode()).decode()})
@@ -101,6 +108,13 @@ def marks(cluster):
 
 def registered(cluster):
     return {key.rsplit("/", 1)[1] for key, _ in etcd_range(cluster.etcd, "/ledgers/available/")}
+
+
+def mark_key(ledger):
+    """Of ledger 0x1234: /ledgers/underreplication/ledgers/0000/0000/0000/1234/urL..., by 16 bits."""
+    digits = f"{ledger:016x}"
+    return ("/ledgers/underreplication/ledgers/" + "/".join(digits[i:i + 4] for i in range(0, 16, 4)) +
+            f"/urL{ledger:010d}")
 
 
 def named_in(found):
