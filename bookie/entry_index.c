@@ -7,7 +7,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { VERSION = 1, OLDEST_READER = 1 };
+enum { VERSION = 1, OLDEST_READER = 1, LOG_HEADER_ONLY = 5 };
 
 /* What RocksDB has lost is told apart from what cannot be done now. */
 enum err entry_index_failed(const char *what, char *why)
@@ -23,15 +23,18 @@ enum err entry_index_failed(const char *what, char *why)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+/* RocksDB writes nothing into its log file: once a line has not fitted on the disk, the next one
+ * ends the process (an assertion that Debian's build keeps).  What fails is told by its calls. */
 static void make_options(struct entry_index *ix)
 {
     ix->options = rocksdb_options_create();
+    rocksdb_options_set_info_log_level(ix->options, LOG_HEADER_ONLY);
+    rocksdb_options_set_keep_log_file_num(ix->options, 1);
     rocksdb_options_set_create_if_missing(ix->options, 1);
     rocksdb_options_set_write_buffer_size(ix->options, 16u << 20);
     rocksdb_options_set_max_write_buffer_number(ix->options, 3);
     rocksdb_options_set_max_total_wal_size(ix->options, 64u << 20);
     rocksdb_options_set_max_open_files(ix->options, 256);
-    rocksdb_options_set_keep_log_file_num(ix->options, 2);
     ix->cache = rocksdb_cache_create_lru(16u << 20);
     ix->table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(ix->table, ix->cache);

@@ -227,7 +227,7 @@ static void choose_options(struct rocks *r)
     rocksdb_options_set_wal_recovery_mode(r->options, TOLERATE_TORN_TAIL);
     rocksdb_options_set_write_buffer_size(r->options, WRITE_BUFFER);
     rocksdb_options_set_info_log_level(r->options, LOG_HEADER_ONLY);
-    rocksdb_options_set_keep_log_file_num(r->options, 2);
+    rocksdb_options_set_keep_log_file_num(r->options, 1);
     rocksdb_options_set_max_open_files(r->options, 128);
     r->read = rocksdb_readoptions_create();
     rocksdb_readoptions_set_verify_checksums(r->read, 1);

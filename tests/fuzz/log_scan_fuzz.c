@@ -16,7 +16,6 @@
 #include "bookie/log_scan.h"
 #include "bookie/log_seal.h"
 #include "common/crc32c.h"
-#include "common/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -32,6 +31,7 @@ struct memory_file {
 };
 
 static struct memory_file log_file;
+static uint8_t room[ROOM];
 
 static enum err open_file(struct disk *d, const char *path, unsigned how, struct disk_file **out)
 {
@@ -217,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     if (len == 0)
         return 0;
-    log_file = (struct memory_file){.bytes = mem_alloc(ROOM)};
+    log_file = (struct memory_file){.bytes = room};
     n_records = 0;
     is_clean = false;
     if (bytes[0] & 1)
@@ -226,6 +226,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         put(bytes + 1, len - 1);
     scan();
     log_usage_end(&written);
-    mem_free(log_file.bytes);
     return 0;
 }

@@ -158,7 +158,7 @@ def salvage(folder):
     """Two bookies of three are gone for good, with Qw=2: a third of the entries is nowhere."""
     with hosts(folder, bookies=3, conf={"autoRecoveryDaemonEnabled": "false"},
                broker_conf={"managedLedgerDefaultWriteQuorum": 2,
-                            "managedLedgerMaxEntriesPerLedger": 200}) as c:
+                            "managedLedgerMaxEntriesPerLedger": 50}) as c:
         log = produce(c, folder, "gone", 2000)
         c.brokers[0].kill()
         assert any(ledger.state == 3 for ledger in ledgers(c))

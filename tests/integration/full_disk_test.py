@@ -3,6 +3,7 @@
 
 Needs to mount a tmpfs of its own; where that is not allowed the cases are skipped, and say so.
 """
+import glob
 import os
 import socket
 import struct
@@ -171,6 +172,43 @@ def full_to_the_brim(folder):
         goes_on_when_there_is_room(bookie, small, acked, size)
 
 
-CASES = [read_only_before_it_is_full, full_to_the_brim]
+def brim(small):
+    """Not a byte is left."""
+    with open(os.path.join(small.path, "more"), "wb", buffering=0) as f:
+        for size in (MIB, 4096, 1):
+            try:
+                while True:
+                    f.write(bytes(size))
+            except OSError:
+                pass
+
+
+def stops_and_starts_with_not_a_byte_left(folder):
+    """An error, and never an abort: RocksDB writes no log of its own, whose lines would not fit either."""
+    size = 50000
+    with Small(os.path.join(folder, "fs"), 64, 20) as small:
+        if small.reason:
+            raise Skip(f"no file system can be mounted: {small.reason}")
+        init(folder)
+        bookie = small_bookie(folder, small.path, diskUsageThreshold=1, diskUsageLwmThreshold=1,
+                              minUsableSizeForHighPriorityWrites=0)
+        bookie.start()
+        acked = {1: fill(Peer(bookie), 1, size, RECOVERY, until=lambda: used(small) > 0.8)}
+        for name in glob.glob(os.path.join(small.path, "ledgers", "current", "index", "LOG*")):
+            assert os.path.getsize(name) == 0, name
+        brim(small)
+        bookie.stop()
+        bookie.launch()
+        wait_until(lambda: not bookie.is_running or bookie.is_ready(), 30, "it starts, or does not")
+        if bookie.is_running:
+            bookie.stop()
+        else:
+            assert bookie.process.wait() > 0, bookie.output()[-3000:]
+        os.remove(os.path.join(small.path, "more"))
+        bookie.start()
+        goes_on_when_there_is_room(bookie, small, acked, size)
+
+
+CASES = [read_only_before_it_is_full, full_to_the_brim, stops_and_starts_with_not_a_byte_left]
 
 Cases().run_all(CASES, ONLY)
