@@ -29,7 +29,7 @@
 #define PATH_AUDITOR          "/ledgers/underreplication/leader" /* held by the auditor */
 #define PATH_LEAVING          "/lgm/leaving/" /* <bookie id>: it is being emptied for good */
 #define LEAVING_COOKIE        "delete-cookie" /* as that key's value: then its cookie goes, too */
-#define PATH_AUDIT_ASKED      "/lgm/audit" /* written: the auditor is to look now */
+#define PATH_AUDIT_ASKED      "/lgm/audit"    /* written: the auditor is to look now */
 #define PATH_GC_BEACONS       "/lgm/gc/"      /* <bookie id>: what it has put there last */
 #define PATH_IDGEN_LONG       "/ledgers/idgen-long/"
 /* Its numbers are whole ledger ids: it starts at our bucket << 32 (ids.h); in a store that
