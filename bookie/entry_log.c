@@ -40,7 +40,7 @@ static void note_log(void *ctx, const char *name)
 {
     struct entry_log *l = ctx;
     uint64_t log;
-    if (entry_log_name(name, &log) && log > l->last)
+    if (file_id(name, ENTRY_LOG_ENDING, &log) && log > l->last)
         l->last = log;
 }
 
@@ -227,11 +227,11 @@ enum err entry_log_check(struct view record, uint32_t length, int64_t ledger, in
 /* ---- what there is, and taking it back ------------------------------------------------------ */
 
 /* What a writer has begun after `last` was read is not in question. */
-enum err entry_log_closed(struct entry_log *l, struct log_ids *out)
+enum err entry_log_closed(struct entry_log *l, struct file_ids *out)
 {
     const uint64_t last = atomic_load(&l->last);
     size_t kept = 0;
-    TRY(log_ids_list(l->disk, l->dir, out));
+    TRY(file_ids_list(l->disk, l->dir, ENTRY_LOG_ENDING, out));
     for (size_t i = 0; i < out->n; i++)
         if (out->at[i] <= last && !log_writer_is_at(&l->flush, out->at[i]) &&
             !log_writer_is_at(&l->compactor, out->at[i]))

@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bookie/file_ids.h"
 #include "bookie/index_block.h"
-#include "bookie/log_ids.h"
 #include "bookie/log_usage.h"
 #include "common/buf.h"
 #include "common/disk.h"
@@ -58,7 +58,7 @@ MUST_CHECK enum err entry_log_header_read(struct view head, uint64_t log);
 /* ---- what is in the directory, and taking it back ---- */
 
 /* Logs that are no longer written, all of whose records that count the index names.  Gives. */
-MUST_CHECK enum err entry_log_closed(struct entry_log *l, struct log_ids *out);
+MUST_CHECK enum err entry_log_closed(struct entry_log *l, struct file_ids *out);
 MUST_CHECK enum err entry_log_size(struct entry_log *l, uint64_t log, uint64_t *bytes);
 MUST_CHECK enum err entry_log_usage(struct entry_log *l, uint64_t log,
                                     struct log_usage *out); /* gives; ERR_NOT_FOUND: no seal */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bookie/cookie_dirs.h"
+#include "bookie/file_ids.h"
 #include "bookie/gc.h"
 #include "bookie/http_inquiry.h"
 #include "bookie/storage.h"
@@ -183,8 +184,8 @@ void on_disk_files(struct http_admin *a, struct http_request *r)
         const char *const *dirs;
         unsigned n;
     } kinds[] = {
-        {"journal", ".jnl", d->journal_dirs, d->journals.n},
-        {"entrylog", ".log", d->ledger_dirs, d->ledgers.n},
+        {"journal", JOURNAL_ENDING, d->journal_dirs, d->journals.n},
+        {"entrylog", ENTRY_LOG_ENDING, d->ledger_dirs, d->ledgers.n},
         {"index", "", (const char *const *)d->index_dirs, d->ledgers.n},
     };
     struct json_object *o = json_object_new_object();

@@ -102,7 +102,7 @@ static void look_into_log(void *ctx, const char *name)
     struct looking *l = ctx;
     struct disk_file *f;
     uint64_t log, size = 0;
-    if (!entry_log_name(name, &log))
+    if (!file_id(name, ENTRY_LOG_ENDING, &log))
         return;
     char *path = entry_log_path(l->dir, log);
     if (l->disk->ops->open(l->disk, path, DISK_READ, &f) == ERR_OK) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bookie/file_ids.h"
 #include "bookie/journal_format.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -14,23 +15,14 @@ static const _Alignas(JOURNAL_BLOCK) uint8_t zeros[ZEROS];
 
 char *journal_file_path(const struct journal_files *f, uint64_t id)
 {
-    return mem_format("%s/%016" PRIx64 ".jnl", f->dir, id);
-}
-
-static bool id_of(const char *name, uint64_t *id)
-{
-    char *end;
-    if (strlen(name) != 20 || strcmp(name + 16, ".jnl") != 0)
-        return false;
-    *id = strtoull(name, &end, 16);
-    return end == name + 16;
+    return mem_format("%s/%016" PRIx64 JOURNAL_ENDING, f->dir, id);
 }
 
 static void note_file(void *ctx, const char *name)
 {
     struct journal_files *f = ctx;
     uint64_t id;
-    if (id_of(name, &id) && f->n < JOURNAL_FILES_MAX)
+    if (file_id(name, JOURNAL_ENDING, &id) && f->n < JOURNAL_FILES_MAX)
         f->ids[f->n++] = id;
 }
 

@@ -1,49 +1,9 @@
 #include "bookie/journal_walk.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "bookie/file_window.h"
+#include "bookie/file_ids.h"
 #include "common/mem.h"
-
-struct names {
-    uint64_t *ids;
-    unsigned n, room;
-};
-
-static void note_name(void *ctx, const char *name)
-{
-    struct names *all = ctx;
-    char *end;
-    if (strlen(name) != 20 || strcmp(name + 16, ".jnl") != 0)
-        return;
-    const uint64_t id = strtoull(name, &end, 16);
-    if (end != name + 16)
-        return;
-    if (all->n == all->room) {
-        all->room = all->room ? all->room * 2 : 64;
-        all->ids = mem_resize(all->ids, all->room * sizeof all->ids[0]);
-    }
-    all->ids[all->n++] = id;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-enum err journal_walk_files(struct disk *disk, const char *dir, uint64_t **ids, unsigned *n)
-{
-    struct names all = {0};
-    const enum err err = disk->ops->list(disk, dir, note_name, &all);
-    if (all.n > 1)
-        qsort(all.ids, all.n, sizeof all.ids[0], by_id);
-    *ids = all.ids;
-    *n = all.n;
-    return err;
-}
 
 enum err journal_record_at(struct file_window *w, uint64_t at, uint64_t file, uint32_t max,
                            struct journal_record *out)
@@ -92,7 +52,7 @@ enum err journal_walk(struct disk *disk, const char *dir, uint64_t file, uint32_
                       journal_walk_fn *each, void *ctx)
 {
     struct file_window w;
-    char *path = mem_format("%s/%016" PRIx64 ".jnl", dir, file);
+    char *path = mem_format("%s/%016" PRIx64 JOURNAL_ENDING, dir, file);
     enum err err = file_window_open(&w, disk, path);
     mem_free(path);
     if (!err)

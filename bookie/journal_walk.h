@@ -18,9 +18,6 @@
 /* An error of it ends the walk. */
 typedef enum err journal_walk_fn(void *ctx, uint64_t offset, const struct journal_record *r);
 
-/* Ids of the journal files in dir, in order; gives *ids. */
-MUST_CHECK enum err journal_walk_files(struct disk *disk, const char *dir, uint64_t **ids,
-                                       unsigned *n);
 /* ERR_NOT_FOUND, ERR_UNSUPPORTED_VERSION.  record_max: longest payload. */
 MUST_CHECK enum err journal_walk(struct disk *disk, const char *dir, uint64_t file,
                                  uint32_t record_max, journal_walk_fn *each, void *ctx);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bookie/bytes.h"
+#include "bookie/file_ids.h"
 #include "bookie/journal_walk.h"
 #include "bookie/ledger_tomb.h"
 #include "bookie/rebuild_inside.h"
@@ -134,12 +135,11 @@ static enum err read_journals(struct rebuild *r)
 {
     const struct rebuild_conf *c = r->conf;
     for (unsigned i = 0; i < c->n_journals; i++) {
-        uint64_t *ids = NULL;
-        unsigned n = 0;
-        enum err err = journal_walk_files(c->disk, c->journals[i], &ids, &n);
-        for (unsigned k = 0; !err && k < n; k++)
-            err = journal_walk(c->disk, c->journals[i], ids[k], c->record_max, take_record, r);
-        mem_free(ids);
+        struct file_ids ids;
+        enum err err = file_ids_list(c->disk, c->journals[i], JOURNAL_ENDING, &ids);
+        for (size_t k = 0; !err && k < ids.n; k++)
+            err = journal_walk(c->disk, c->journals[i], ids.at[k], c->record_max, take_record, r);
+        file_ids_end(&ids);
         TRY(err);
     }
     return ERR_OK;

@@ -202,9 +202,9 @@ static enum err put_doubts(struct rebuild *r, unsigned dir)
     return entry_index_commit(r->index[dir]);
 }
 
-static enum err look_through_all(struct rebuild *r, unsigned dir, struct log_ids *all)
+static enum err look_through_all(struct rebuild *r, unsigned dir, struct file_ids *all)
 {
-    TRY(log_ids_list(r->conf->disk, r->conf->dirs[dir].dir, all));
+    TRY(file_ids_list(r->conf->disk, r->conf->dirs[dir].dir, ENTRY_LOG_ENDING, all));
     for (size_t i = 0; i < all->n; i++) {
         TRY(look_through(r, dir, all->at[i]));
         tell(r, dir, i + 1, all->n);
@@ -215,12 +215,12 @@ static enum err look_through_all(struct rebuild *r, unsigned dir, struct log_ids
 
 enum err rebuild_from_logs(struct rebuild *r, unsigned dir)
 {
-    struct log_ids all = {0};
+    struct file_ids all = {0};
     r->places = mem_alloc(BATCH * sizeof r->places[0]);
     r->n_places = 0;
     r->told_at = loop_clock();
     const enum err err = look_through_all(r, dir, &all);
-    log_ids_end(&all);
+    file_ids_end(&all);
     mem_free(r->places);
     return err;
 }

@@ -61,7 +61,7 @@ static enum err read_seal(struct round *o, struct closed *c)
 /* A log whose seal cannot be read now is left alone in this round. */
 static enum err read_seals(struct round *o)
 {
-    struct log_ids ids;
+    struct file_ids ids;
     TRY(entry_log_closed(o->r->log, &ids));
     o->at = mem_alloc((ids.n + 1) * sizeof o->at[0]);
     for (size_t i = 0; i < ids.n; i++) {
@@ -73,7 +73,7 @@ static enum err read_seals(struct round *o)
         else
             o->at[o->n++] = c;
     }
-    log_ids_end(&ids);
+    file_ids_end(&ids);
     return ERR_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "bookie/bytes.h"
 #include "bookie/entry_log.h"
+#include "bookie/file_ids.h"
 #include "bookie/journal_walk.h"
 #include "bookie/log_scan.h"
 #include "bookie/log_writer.h"
@@ -170,16 +171,15 @@ static enum err tell_journal_record(void *ctx, uint64_t offset, const struct jou
 static enum err dump_journal(const struct offline *o, const char *dir, const uint64_t *only)
 {
     struct journal_dump d = {.o = o};
-    uint64_t *ids;
-    unsigned n;
-    enum err err = journal_walk_files(disk_real(), dir, &ids, &n);
-    for (unsigned i = 0; !err && i < n; i++) {
-        d.file = ids[i];
-        if (!only || *only == ids[i])
-            err = journal_walk(disk_real(), dir, ids[i], (uint32_t)o->conf.frame_max,
+    struct file_ids ids;
+    enum err err = file_ids_list(disk_real(), dir, JOURNAL_ENDING, &ids);
+    for (size_t i = 0; !err && i < ids.n; i++) {
+        d.file = ids.at[i];
+        if (!only || *only == d.file)
+            err = journal_walk(disk_real(), dir, d.file, (uint32_t)o->conf.frame_max,
                                tell_journal_record, &d);
     }
-    mem_free(ids);
+    file_ids_end(&ids);
     return err;
 }
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bookie/entry_log.h"
+#include "bookie/file_ids.h"
 #include "bookie/index_block.h"
-#include "bookie/log_ids.h"
 #include "bookie/log_seal.h"
 #include "bookie/log_writer.h"
 #include "bookie/mark_file.h"
@@ -135,11 +135,11 @@ int offline_list_logs(struct offline *o)
 {
     for (unsigned i = 0; i < o->dirs.ledgers.n; i++) {
         const char *dir = o->dirs.ledger_dirs[i];
-        struct log_ids ids = {0};
-        enum err err = log_ids_list(disk_real(), dir, &ids);
+        struct file_ids ids = {0};
+        enum err err = file_ids_list(disk_real(), dir, ENTRY_LOG_ENDING, &ids);
         for (size_t k = 0; !err && k < ids.n; k++)
             err = tell_log(o, dir, ids.at[k]);
-        log_ids_end(&ids);
+        file_ids_end(&ids);
         if (err)
             return offline_fail(o, dir, err);
     }

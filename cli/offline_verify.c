@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "bookie/entry_log.h"
+#include "bookie/file_ids.h"
 #include "bookie/index_block.h"
 #include "bookie/journal_scan.h"
-#include "bookie/log_ids.h"
 #include "bookie/log_scan.h"
 #include "bookie/log_writer.h"
 #include "bookie/mark_file.h"
@@ -235,12 +235,12 @@ static enum err check_ledger(void *ctx, const struct ledger_row *row)
 
 static enum err verify_all(struct verify *v)
 {
-    struct log_ids ids;
-    TRY(log_ids_list(disk_real(), v->dir, &ids));
+    struct file_ids ids;
+    TRY(file_ids_list(disk_real(), v->dir, ENTRY_LOG_ENDING, &ids));
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < ids.n; i++)
         err = verify_log(v, ids.at[i]);
-    log_ids_end(&ids);
+    file_ids_end(&ids);
     TRY(err);
     return entry_index_rows(v->index, -1, check_ledger, v);
 }

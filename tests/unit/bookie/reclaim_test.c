@@ -121,7 +121,7 @@ static struct listing list_logs(void)
 
 START_TEST(a_log_that_is_closed_says_what_is_in_it)
 {
-    struct log_ids ids;
+    struct file_ids ids;
     struct log_usage usage;
     uint64_t size;
     begin(3);
@@ -136,7 +136,7 @@ START_TEST(a_log_that_is_closed_says_what_is_in_it)
         ck_assert_int_eq(usage.at[2].ledger, 2);
         log_usage_end(&usage);
     }
-    log_ids_end(&ids);
+    file_ids_end(&ids);
     store_check(store, false);
     store_drop(&store);
 }
