@@ -11,7 +11,7 @@ enum {
     WINDOW_ENTRIES = 50000,
     WINDOW_BYTES = 64 * 1024 * 1024,
     LINK_BYTES = 128 * 1024 * 1024,
-    MISSING_US = 20 * 1000 * 1000
+    MISSING_US = 10 * 1000 * 1000
 };
 
 static struct ledger_client_conf with_defaults(const struct ledger_client_conf *given)

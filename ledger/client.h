@@ -169,6 +169,13 @@ struct ledger_known {
 };
 struct ledger_known ledger_known(const struct ledger *l);
 
+/* The same of a ledger that no handle is at hand for, as the store says it. */
+struct ledger_recall {
+    void (*done)(struct ledger_recall *r, enum err err, const struct ledger_known *k); /* borrows */
+    void *private;
+};
+void ledger_recall(struct ledger_client *c, int64_t ledger, struct ledger_recall *r);
+
 /* Says it to the store again where that is behind: what it says of that very ledger is older, or
  * (only if `forgotten`, the store has surely gone back since) it does not know it.  What others
  * wrote meanwhile stays, and is ERR_OK too.  By the owner of what lists the ledger. */

@@ -115,3 +115,54 @@ void ledger_write_back(struct ledger_client *c, const struct ledger_known *k, bo
     else
         look(b);
 }
+
+/* ---- what there is to know of it ---------------------------------------------------------------
+ */
+
+struct recalling {
+    struct ledger_client *client;
+    int64_t id;
+    struct ledger_recall *call;
+    struct meta_call meta;
+    struct task refused;
+};
+
+static void recalled(struct recalling *b, enum err err, const struct ledger_known *k)
+{
+    struct ledger_client *c = b->client;
+    struct ledger_recall *call = b->call;
+
+    mem_free(b);
+    call->done(call, err, k);
+    client_release(c);
+}
+
+static void recall_refused(struct task *t)
+{
+    recalled(container_of(t, struct recalling, refused), ERR_NO_LEDGER, NULL);
+}
+
+static void read_back(struct meta_call *c, const struct meta_reply *r)
+{
+    struct recalling *b = container_of(c, struct recalling, meta);
+    const struct ledger_known k = {.ledger = b->id, .version = r->version, .value = r->value};
+
+    recalled(b, r->err == ERR_NOT_FOUND ? ERR_NO_LEDGER : r->err, &k);
+}
+
+void ledger_recall(struct ledger_client *c, int64_t ledger, struct ledger_recall *r)
+{
+    struct recalling *b = mem_new(struct recalling);
+    char path[META_KEY_MAX];
+
+    client_hold(c);
+    b->client = c;
+    b->id = ledger;
+    b->call = r;
+    b->refused.run = recall_refused;
+    b->meta = (struct meta_call){.home = c->loop, .done = read_back};
+    if (path_ledger(ledger, path))
+        loop_post(c->loop, &b->refused);
+    else
+        meta_get(c->meta, path, &b->meta);
+}

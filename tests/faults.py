@@ -571,9 +571,10 @@ def restored(args, folder):
         w.wait(lambda: w.wrong_now(()) is None, WHOLE_S, "every ledger that is closed is whole")
 
 
-def restored_without_ledgers(args, folder):
+def restored_without_ledgers(args, folder, moves=False):
     """Ledgers were made meanwhile, and positions moved: the brokers, who live on, write back what the store
-    has forgotten.  Nobody else gets a ledger's id, and whoever opens the topics next finds all of it."""
+    has forgotten.  Nobody else gets a ledger's id, and whoever opens the topics next finds all of it.
+    moves: other brokers serve the topics than the store says afterwards."""
     with contextlib.ExitStack() as stack:
         w = World(args, folder, None, stack, managedLedgerMaxEntriesPerLedger=300,
                   managedLedgerCursorMaxEntriesPerLedger=20)
@@ -584,6 +585,9 @@ def restored_without_ledgers(args, folder):
             snapshot(w)
             w.say(f"snapshot; all go on after {w.goes_on():.1f} s")
             known = {ledger.id for ledger in ledgers(w.cluster)}
+            if moves:
+                w.unload()
+                w.say(f"moved; all go on after {w.goes_on():.1f} s")
             w.rest(6)
             made = {ledger.id for ledger in ledgers(w.cluster)
                     if ledger.id not in known and ledger.state == CLOSED}
@@ -593,21 +597,29 @@ def restored_without_ledgers(args, folder):
             w.say(f"restored, without {len(made)} ledgers; all go on after {w.goes_on():.1f} s")
         assert forgotten
         await_halts(w)
+        again = sum(load.end()["redelivered"] for load in w.loads if load.consumer)
+        assert moves or again == 0, "positions have gone back"
+        w.loads = [load for load in w.loads if load.consumer is None]
         w.unload()
         w.say(f"unloaded; all go on after {w.goes_on():.1f} s")
         for load in w.loads:
             load.end()
         is_all_ours(w)
-        lived = sum(b.output().count(" managed_ledger.written_back ") for b in w.cluster.brokers)
-        moved = sum(b.output().count(" cursor.written_back ") for b in w.cluster.brokers)
-        assert lived and moved, (lived, moved)
-        there = {ledger.id for ledger in ledgers(w.cluster)}
-        nodes = [value for _, value in etcd_range(w.cluster.etcd, "/managed-ledgers/")]
-        named = {k for k in forgotten if any(number(k) in value for value in nodes)}
-        assert named and named <= there, named - there
-        w.wait(lambda: w.wrong_now(()) is None, WHOLE_S, "every ledger that is closed is whole")
-        w.say(f"{lived} topics and {moved} positions were written back; of {len(forgotten)} forgotten ledgers "
-              f"{len(named)} are in their topics, and the others were trimmed")
+        written_back(w, forgotten)
+
+
+def written_back(w, forgotten):
+    """What the topics name is there, and whole."""
+    lived = sum(b.output().count(" managed_ledger.written_back ") for b in w.cluster.brokers)
+    moved = sum(b.output().count(" cursor.written_back ") for b in w.cluster.brokers)
+    assert lived and moved, (lived, moved)
+    there = {ledger.id for ledger in ledgers(w.cluster)}
+    nodes = [value for _, value in etcd_range(w.cluster.etcd, "/managed-ledgers/")]
+    named = {k for k in forgotten if any(number(k) in value for value in nodes)}
+    assert named and named <= there, named - there
+    w.wait(lambda: w.wrong_now(()) is None, WHOLE_S, "every ledger that is closed is whole")
+    w.say(f"{lived} topics and {moved} positions were written back; of {len(forgotten)} forgotten ledgers "
+          f"{len(named)} are in their topics, and the others were trimmed")
 
 
 def main():
@@ -629,6 +641,8 @@ def main():
     if args.restore:
         cases.run("metadata goes back", lambda folder: restored(args, folder))
         cases.run("metadata goes back without ledgers", lambda folder: restored_without_ledgers(args, folder))
+        cases.run("metadata goes back past a move",
+                  lambda folder: restored_without_ledgers(args, folder, moves=True))
     else:
         cases.run("faults", case)
     cases.end()

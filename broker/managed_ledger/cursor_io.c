@@ -354,6 +354,8 @@ static void looked(struct meta_call *call, const struct meta_reply *r)
     if (c->phase != CURSOR_GONE) {
         if (!err)
             seen = judge(c, r);
+        if (seen != SEEN_OTHER)
+            c->io->asked = false;
         if (!err && seen == SEEN_WRITTEN)
             node_written(c);
         if (err || seen != SEEN_OTHER || !cursor_went_back(c, r, &err))

@@ -25,6 +25,7 @@ static void take_node(struct cursor *c, const struct meta_reply *r)
         managed_ledger__managed_cursor_info__free_unpacked(record, NULL);
     }
     c->returns = c->env->returns;
+    c->io->asked = false;
     log_event(LOG_WARN, "cursor.written_back", F_STR("ml", c->env->ml_name),
               F_STR("cursor", c->name), F_I64("version", c->version));
     cursor_store_rewound(&c->store, named, fallback);
@@ -37,7 +38,6 @@ bool cursor_went_back(struct cursor *c, const struct meta_reply *r, enum err *er
 
     *err = ERR_OK;
     if (c->returns != e->returns) {
-        io->asked = false;
         take_node(c, r);
         return true;
     }
@@ -128,6 +128,7 @@ static void checked(struct meta_call *call, const struct meta_reply *r)
         check_later(c); /* the answer that is to come may tell */
     } else if (is_as_it_was(c, r)) {
         c->returns = c->env->returns;
+        c->io->asked = false;
         write_back_ledger(c);
     } else {
         take_node(c, r);

@@ -45,8 +45,9 @@ struct ml_env {
     struct timer look;       /* age of ledgers, retention, idle sources */
     struct slab *prefixes;   /* broker entry metadata is cut from it */
     size_t prefixes_used;
-    size_t remembered; /* bytes, of all */
-    bool dropped;      /* goes with the last deletion */
+    size_t remembered;            /* bytes, of all */
+    uint64_t ahead, went_back_us; /* as far as the store has gone back; when that was heard of */
+    bool dropped;                 /* goes with the last deletion */
 };
 
 /* A ledger that was read from not long ago. */
@@ -183,10 +184,13 @@ void ml_node_doubt(struct managed_ledger *m);   /* is the store's still what we 
 void ml_node_at_once(struct managed_ledger *m); /* retries no longer */
 
 void ml_mend_heard(struct managed_ledger *m, uint64_t ahead);
+/* How long whoever served it all the while is given to write it back, before it is opened here. */
+uint64_t ml_mend_grace_us(struct ml_env *e, uint64_t ahead);
 bool ml_mend_is_due(const struct managed_ledger *m); /* it went back since the node was ours */
 enum kin ml_mend_judge(struct ml_node *n, const struct slice *value, int64_t version);
 void ml_mend_node(struct ml_node *n);
 void ml_mend_sure(struct ml_node *n, enum err err);
+void ml_mend_learn(struct managed_ledger *m); /* of those before, at the beginning */
 void ml_mend_remember(struct managed_ledger *m, const struct ledger *l, int64_t closed_ms);
 
 void ml_terminate_step(struct managed_ledger *m);

@@ -4,13 +4,13 @@
 #include "broker/managed_ledger/managed_ledger_inside.h"
 #include "common/log.h"
 
-enum { AGAIN_US = 500 * 1000 };
+enum { AGAIN_US = 500 * 1000, LEARNED_MAX = 64, FLYING_MAX = 16, GRACE_US = 2000 * 1000 };
 
 struct ml_mend {
     struct managed_ledger *ml;
-    struct ledger_return back;
     struct task task;
     struct timer retry;
+    unsigned flying;   /* write-backs under way */
     int64_t after;     /* ledgers up to this one are done with */
     bool running;      /* through the ledgers */
     bool afresh;       /* once more from the first: it went back again meanwhile */
@@ -27,6 +27,18 @@ void ml_mend_heard(struct managed_ledger *m, uint64_t ahead)
 {
     if (ahead > m->heard_ahead)
         m->heard_ahead = ahead;
+    (void)ml_mend_grace_us(m->env, ahead);
+}
+
+uint64_t ml_mend_grace_us(struct ml_env *e, uint64_t ahead)
+{
+    const uint64_t now = loop_now(e->home);
+
+    if (ahead > e->ahead) {
+        e->ahead = ahead;
+        e->went_back_us = now;
+    }
+    return e->ahead > 0 && now < e->went_back_us + GRACE_US ? e->went_back_us + GRACE_US - now : 0;
 }
 
 bool ml_mend_is_due(const struct managed_ledger *m)
@@ -147,14 +159,32 @@ static void pass_over(struct ml_mend *k)
     ml_release(m);
 }
 
+struct ml_return {
+    struct ledger_return back;
+    struct ml_mend *mend;
+};
+
 static void returned(struct ledger_return *r, enum err err, bool written)
 {
-    struct ml_mend *k = container_of(r, struct ml_mend, back);
+    struct ml_return *one = container_of(r, struct ml_return, back);
+    struct ml_mend *k = one->mend;
 
+    mem_free(one);
+    k->flying--;
     k->written += written;
     if (err && err_class(err) == CLASS_RETRY)
         k->err = err;
     step(k);
+}
+
+static void send(struct ml_mend *k, const struct ledger_known *known)
+{
+    struct ml_return *one = mem_new(struct ml_return);
+
+    one->back.done = returned;
+    one->mend = k;
+    k->flying++;
+    ledger_write_back(k->ml->env->ledgers, known, k->forgotten, &one->back);
 }
 
 static void step(struct ml_mend *k)
@@ -162,18 +192,17 @@ static void step(struct ml_mend *k)
     struct managed_ledger *m = k->ml;
     struct ledger_known known;
 
-    if (k->afresh) {
+    if (k->afresh && k->flying == 0) {
         k->afresh = false;
         k->after = -1;
         k->err = ERR_OK;
     }
-    if (m->failed || !next_known(k, &known)) {
-        pass_over(k);
-        return;
+    while (!k->afresh && !m->failed && k->flying < FLYING_MAX && next_known(k, &known)) {
+        send(k, &known);
+        slice_drop(&known.value);
     }
-    k->back.done = returned;
-    ledger_write_back(m->env->ledgers, &known, k->forgotten, &k->back);
-    slice_drop(&known.value);
+    if (k->flying == 0)
+        pass_over(k);
 }
 
 static void first_step(struct task *t)
@@ -213,6 +242,70 @@ static void pass(struct ml_mend *k, bool forgotten)
     k->written = 0;
     ml_hold(m);
     loop_post(m->env->home, &k->task);
+}
+
+/* ---- what others made before -------------------------------------------------------------------
+ */
+
+/* Their metadata is what this owner would have to write back, too. */
+struct ml_learning {
+    struct managed_ledger *ml;
+    struct ledger_recall recall;
+    unsigned left;
+    int64_t below;
+};
+
+static bool next_unknown(struct ml_learning *k)
+{
+    const struct managed_ledger *m = k->ml;
+    const int64_t now_ms = (int64_t)loop_wall_ms();
+
+    for (unsigned i = m->segments.n; i-- > 0 && k->left > 0;) {
+        const struct segment *s = &m->segments.at[i];
+        if (s->ledger >= k->below)
+            continue;
+        k->below = s->ledger;
+        if (s->open || remembered_find(&m->remembered, s->ledger))
+            continue;
+        k->left--;
+        return now_ms - s->closed_ms < REMEMBERED_MS; /* those before it are older yet */
+    }
+    return false;
+}
+
+static void learn(struct ml_learning *k);
+
+static void learned(struct ledger_recall *r, enum err err, const struct ledger_known *known)
+{
+    struct ml_learning *k = container_of(r, struct ml_learning, recall);
+    struct managed_ledger *m = k->ml;
+    const struct segment *s = segments_find(&m->segments, k->below);
+
+    if (!err && s && !remembered_find(&m->remembered, k->below))
+        remembered_note(&m->remembered, known, s->closed_ms, (int64_t)loop_wall_ms());
+    learn(k);
+}
+
+static void learn(struct ml_learning *k)
+{
+    struct managed_ledger *m = k->ml;
+
+    if (m->life != ML_LIFE_SERVING || m->failed || !next_unknown(k)) {
+        mem_free(k);
+        ml_release(m);
+        return;
+    }
+    k->recall.done = learned;
+    ledger_recall(m->env->ledgers, k->below, &k->recall);
+}
+
+void ml_mend_learn(struct managed_ledger *m)
+{
+    struct ml_learning *k = mem_new(struct ml_learning);
+
+    *k = (struct ml_learning){.ml = m, .left = LEARNED_MAX, .below = INT64_MAX};
+    ml_hold(m);
+    learn(k);
 }
 
 /* ---- the node, then the cursors ---------------------------------------------------------------

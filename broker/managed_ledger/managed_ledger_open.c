@@ -17,6 +17,7 @@ struct opening {
     struct managed_ledger *ml;
     struct ml_call *call;
     struct task refused;
+    struct timer grace; /* the store was put back not long ago */
     bool create, fresh;
     unsigned tries;
     char path[META_KEY_MAX];
@@ -58,6 +59,7 @@ static void finish(struct opening *o, enum err err)
                   F_U64("next_index", m->core.next_index));
         if (m->doubted)
             ml_node_doubt(m);
+        ml_mend_learn(m);
         call->done(call, ERR_OK, m);
         ml_care(m);
         ml_release(m);
@@ -388,9 +390,12 @@ static void node_created(struct meta_call *c, const struct meta_reply *r)
 static void node_read(struct meta_call *c, const struct meta_reply *r)
 {
     struct opening *o = container_of(c, struct opening, meta_call);
+    uint64_t grace_us = ml_mend_grace_us(o->ml->env, r->ahead);
 
     o->ml->heard_ahead = o->ml->sure_ahead = r->ahead;
-    if (!r->err) {
+    if (grace_us > 0) {
+        loop_after(o->ml->env->home, &o->grace, grace_us);
+    } else if (!r->err) {
         take_node(o, slice_view(r->value), r->version);
     } else if (r->err != ERR_NOT_FOUND) {
         finish(o, r->err);
@@ -410,6 +415,11 @@ static void read_node(struct opening *o)
     meta_get(o->ml->env->meta, o->path, &o->meta_call);
 }
 
+static void grace_is_over(struct timer *t)
+{
+    read_node(container_of(t, struct opening, grace));
+}
+
 static void name_refused(struct task *t)
 {
     finish(container_of(t, struct opening, refused), ERR_INVALID_NAME);
@@ -426,6 +436,7 @@ void managed_ledger_open(struct ml_env *e, const char *name, bool create, struct
     o->create = create;
     o->meta_call.home = e->home;
     o->refused.run = name_refused;
+    o->grace.run = grace_is_over;
     ml_hold(o->ml);
     if (path_managed_ledger(name, o->path))
         loop_post(e->home, &o->refused);

@@ -430,6 +430,19 @@ static void is_returned(void *arg)
     b->call->done(b->call, ERR_OK, false);
 }
 
+struct recalling {
+    struct ledger_recall *call;
+    int64_t ledger;
+};
+
+static void is_recalled(void *arg)
+{
+    struct recalling *b = arg;
+    const struct ledger_known k = {.ledger = b->ledger, .value = slice_copy("?", 1)};
+
+    b->call->done(b->call, ERR_OK, &k);
+}
+
 void ledger_write_back(struct ledger_client *c, const struct ledger_known *k, bool forgotten,
                        struct ledger_return *r)
 {
@@ -439,4 +452,13 @@ void ledger_write_back(struct ledger_client *c, const struct ledger_known *k, bo
     (void)forgotten;
     b->call = r;
     topic_later(c->home, topic_delay(), is_returned, b);
+}
+
+void ledger_recall(struct ledger_client *c, int64_t ledger, struct ledger_recall *r)
+{
+    struct recalling *b = mem_new(struct recalling);
+
+    b->call = r;
+    b->ledger = ledger;
+    topic_later(c->home, topic_delay(), is_recalled, b);
 }
