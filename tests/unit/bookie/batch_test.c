@@ -1,8 +1,10 @@
 #include <arpa/inet.h>
 #include <endian.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bookie/bookie.h"
+#include "bookie/entry_log.h"
 #include "common/loop.h"
 #include "tests/lib/exposition.h"
 #include "tests/lib/suite.h"
@@ -98,6 +100,39 @@ START_TEST(reads_batches)
 }
 END_TEST
 
+static void flip(long at)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/ledgers/current/0000000000000001.log", place->dir);
+    FILE *f = fopen(path, "r+");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fseek(f, at, SEEK_SET), 0);
+    const int c = fgetc(f);
+    ck_assert_int_eq(fseek(f, at, SEEK_SET), 0);
+    ck_assert_int_eq(fputc(c ^ 1, f), c ^ 1);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+/* An answer ends before it; it is damage to whoever asks for it, and hides nothing behind it. */
+START_TEST(nothing_damaged_is_given_out)
+{
+    enum { N = 10, BAD = 5 };
+    serve();
+    for (int64_t e = 0; e < N; e++)
+        ck_assert_int_eq(peer_add(peer, 0, LEDGER, e, PAYLOAD), BOOKIE_OK);
+    rest();
+    flip(ENTRY_LOG_HEADER + 50 +
+         BAD * (ENTRY_LOG_RECORD + (long)peer_entry(LEDGER, 0, PAYLOAD, entry)));
+    serve();
+    for (int round = 0; round < 2; round++) {
+        ck_assert_uint_eq(batch(0, N, 1 << 20, BOOKIE_OK), BAD);
+        ck_assert_uint_eq(batch(BAD, N, 1 << 20, BOOKIE_EIO), 0);
+        ck_assert_uint_eq(batch(BAD + 1, N, 1 << 20, BOOKIE_OK), N - BAD - 1);
+    }
+    end();
+}
+END_TEST
+
 static unsigned disk_reads(void)
 {
     struct text t = {0};
@@ -165,5 +200,6 @@ int main(void)
     return suite_run("batch", (suite_case[]){SUITE_CASE(reads_batches),
                                              SUITE_CASE(reads_batches_of_large_entries),
                                              SUITE_CASE(reads_ahead),
+                                             SUITE_CASE(nothing_damaged_is_given_out),
                                              {0}});
 }
