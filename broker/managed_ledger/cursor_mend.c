@@ -84,7 +84,7 @@ static void write_back_ledger(struct cursor *c)
     io->returning = true;
     io->back.done = returned;
     cursor_hold(c);
-    ledger_write_back(c->env->ledgers, &known, false, &io->back);
+    ledger_write_back(c->env->ledgers, &known, true, &io->back);
     slice_drop(&known.value);
 }
 

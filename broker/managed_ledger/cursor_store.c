@@ -220,6 +220,7 @@ static void write_anew(struct cursor_store *s)
     s->fallback = s->behind_fallback;
     s->snapshot = CURSOR_DELTA_NOWHERE;
     s->clean = false;
+    s->anew = true;
     if (s->ending != ENDING_NOT)
         finish(s);
     else if (fits_node(s))
@@ -291,10 +292,16 @@ static bool is_needed(const struct cursor_store *s)
     return s->ending == ENDING_NOT || (s->ending == ENDING_CLOSE && !fits_node(s));
 }
 
+/* The store may have forgotten a ledger that was made before it was put back. */
+static bool is_forgotten(const struct cursor_store *s)
+{
+    return s->behind && !s->anew;
+}
+
 void cursor_store_created(struct cursor_store *s, enum err err, int64_t ledger)
 {
     assert(s->state == STORE_CREATING);
-    if (err == ERR_OK && is_needed(s)) {
+    if (err == ERR_OK && is_needed(s) && !is_forgotten(s)) {
         s->next = ledger;
         become(s, STORE_FILLING);
         write_whole(s);
@@ -336,6 +343,17 @@ static void drop_ledgers(struct cursor_store *s)
     s->next = s->current = CURSOR_STORE_NO_LEDGER;
 }
 
+/* What was to be named is given up. */
+static void begin_again(struct cursor_store *s)
+{
+    if (s->next != CURSOR_STORE_NO_LEDGER)
+        s->ops->discard(s, s->next);
+    s->next = CURSOR_STORE_NO_LEDGER;
+    s->target = TARGET_NONE;
+    become(s, STORE_IDLE);
+    go_on(s);
+}
+
 static void ledger_failed(struct cursor_store *s, enum err err)
 {
     drop_ledgers(s);
@@ -355,6 +373,8 @@ void cursor_store_appended(struct cursor_store *s, enum err err)
     assert(s->state == STORE_FILLING || s->state == STORE_WRITING);
     if (err) {
         ledger_failed(s, err);
+    } else if (is_forgotten(s)) {
+        begin_again(s);
     } else if (s->state == STORE_FILLING) {
         point(s, TARGET_LEDGER);
     } else {
@@ -467,16 +487,13 @@ void cursor_store_rewound(struct cursor_store *s, int64_t named, struct position
     if (s->state == STORE_ENDED)
         return;
     s->behind = true;
+    s->anew = false;
     s->behind_named = named;
     s->behind_fallback = fallback;
-    if (s->state == STORE_LOOKING && s->next != CURSOR_STORE_NO_LEDGER)
-        s->ops->discard(s, s->next);
-    if (s->state == STORE_LOOKING) {
-        s->next = CURSOR_STORE_NO_LEDGER;
-        s->target = TARGET_NONE;
-        become(s, STORE_IDLE);
-    }
-    go_on(s);
+    if (s->state == STORE_LOOKING || s->state == STORE_PAUSED)
+        begin_again(s);
+    else
+        go_on(s);
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */

@@ -93,7 +93,8 @@ struct cursor_store {
     bool reset;                    /* since the last write */
     bool relabel;                  /* what users wrote on the node differs from what it says */
     bool gathering, due;
-    bool behind; /* the node is, since the store was put back; the next two are what it says */
+    bool behind; /* the node is, since the store was put back; the last two are what it says */
+    bool anew;   /* what is under way was begun since then */
     int64_t behind_named;
     struct position behind_fallback;
     uint64_t seq, wanted; /* changes; and up to where somebody waits */

@@ -290,6 +290,33 @@ MUTANTS = [
     ("what may have happened is taken to have happened", "broker/managed_ledger/ml_node.c",
      "        again(n, ML_NODE_CHECKING);\n    } else {\n        settle(n, err, n->version);",
      "        settle(n, ERR_OK, n->version + 1);\n    } else {\n        settle(n, err, n->version);"),
+    # ---- a metadata store that was put back
+    ("an owner writes over the one that took it from him", "broker/managed_ledger/lineage.c",
+     "        return KIN_OTHER; /* it was taken from me */", "        return if_known(mine, theirs, false);"),
+    ("ledgers that others listed since are written over", "broker/managed_ledger/lineage.c",
+     ("    if (s->ledger > mine->newest)\n        return false;\n", ""),
+     ("return trimmed || my_own || (s->closed_ms > 0 && s->entries == 0);", "return true;")),
+    ("another end of a ledger is written over", "broker/managed_ledger/lineage.c",
+     "    return !known->open && known->entries == s->entries;", "    return true;"),
+    ("a topic that was deleted and made again is written over", "broker/managed_ledger/lineage.c",
+     "if (!went_back || theirs->version > mine->version)", "if (theirs->version > mine->version)"),
+    ("owners are told apart by how their tokens begin", "broker/managed_ledger/lineage.c",
+     "if (strcspn(at, \",\") == len && strncmp(at, token, len) == 0)", "if (strncmp(at, token, len) == 0)"),
+    ("a topic that is gone was forgotten, whatever the store did", "broker/managed_ledger/managed_ledger_mend.c",
+     "    return ml_mend_is_due(m) ? KIN_BEHIND : KIN_OTHER;", "    return KIN_BEHIND;"),
+    ("the node is written back, and what it names is not", "broker/managed_ledger/managed_ledger_mend.c",
+     "    while (!k->afresh && !m->failed &&", "    while (false && !m->failed &&"),
+    ("cursors are not looked after", "broker/managed_ledger/managed_ledger_mend.c",
+     "    ml_cursors_doubt(m, was_behind || went_back);", "    (void)went_back;"),
+    ("a cursor's node names a ledger that was forgotten", "broker/managed_ledger/cursor_store.c",
+     "    return s->behind && !s->anew;", "    return false && s->anew;"),
+    ("what another wrote of a ledger counts as older", "ledger/layout.c",
+     "           stored->version < known->newest;", "           stored->version != known->newest;"),
+    ("another ledger's metadata is written over", "ledger/layout.c",
+     "    if (!is_one_ledger(stored->record, known->record))", "    if (!is_one_ledger(known->record, known->record))"),
+    ("a ledger that was deleted is made again", "ledger/write_back.c",
+     "    if (err == ERR_NOT_FOUND && b->forgotten) {", "    if (err == ERR_NOT_FOUND) {"),
+    # ---- managed ledger
     ("a node of another owner's is taken for ours", "broker/managed_ledger/ml_node.c",
      "    return n->writes && version == n->version + 1 && value.len == n->value.len &&",
      "    return (n->writes && (version > n->version || value.len == n->value.len)) ||"),
@@ -481,6 +508,10 @@ MUTANTS = [
 
 # Stories of the topic's simulation that are too rare for the seeds of a mutant.
 RARE_TOPIC_SEEDS = [49273]
+
+# Which unit tests of broker/managed_ledger/ are to kill a bug in this file that the lives of topics do not.
+BROKER_TESTS = {"lineage": "lineage", "managed_ledger_mend": "restored", "cursor_store": "cursor_store"}
+NOT_LIVED = {"lineage", "managed_ledger_mend"}  # the lives of topics have a store that never goes back
 
 # Which unit tests of bookie/ are to kill a bug in this file; otherwise the file's own.
 BOOKIE_TESTS = {

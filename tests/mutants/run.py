@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from mutants import BOOKIE_TESTS, EXHAUSTED, MUTANTS, RARE_TOPIC_SEEDS
+from mutants import BOOKIE_TESTS, BROKER_TESTS, EXHAUSTED, MUTANTS, NOT_LIVED, RARE_TOPIC_SEEDS
 
 LIMIT_S, BOOKIE_LIMIT_S = 120, 300
 # A test of bookie/ waits at most 15 s for what a bug keeps from coming, in each of its cases; and
@@ -109,6 +109,17 @@ class Bench:
                 return found
         return run([made, "--brief", "--seeds", str(self.args.topic_seeds)])
 
+    def by_broker(self, core, sick, folder):
+        """By the unit test that BROKER_TESTS names for the file, if any."""
+        test = BROKER_TESTS.get(core)
+        if not test:
+            return ""
+        made = self.link(str(folder / "unit"),
+                         [sick, str(self.build / f"tests/unit/broker/managed_ledger/{test}_test.o"),
+                          *[str(self.build / f"lib{name}.a") for name in
+                            ("tests", "broker", "client", "bookie")]], self.unit_libs)
+        return run([made])
+
     def by_bookie(self, mutant, sick, folder):
         """By the tests that BOOKIE_TESTS names for its file; else by the file's own."""
         core = pathlib.Path(mutant[1]).stem
@@ -135,8 +146,10 @@ class Bench:
                 return False, "cannot be planted: the code has changed, or it does not compile"
             core = pathlib.Path(mutant[1]).stem
             if mutant[1].startswith("broker/"):
-                by_topic = self.by_topic(sick, folder)
-                return bool(by_topic), f"topic: {by_topic}" if by_topic else "SURVIVES"
+                by_topic = "" if core in NOT_LIVED else self.by_topic(sick, folder)
+                by_unit = "" if by_topic else self.by_broker(core, sick, folder)
+                how = f"topic: {by_topic}" if by_topic else f"unit: {by_unit}"
+                return bool(by_topic or by_unit), how if by_topic or by_unit else "SURVIVES"
             if mutant[1].startswith("bookie/"):
                 by_unit = self.by_bookie(mutant, sick, folder)
                 return bool(by_unit), f"unit: {by_unit}" if by_unit else "SURVIVES"

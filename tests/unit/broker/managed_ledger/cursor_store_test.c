@@ -235,7 +235,7 @@ static void check_read_back(struct world *w)
     struct state now;
     bool clean, found = false;
 
-    if (!w->node_there || w->node_foreign)
+    if (!w->node_there || w->node_foreign || w->store.behind)
         return;
     check_label(w);
     read_back(w, &acks, &clean);
@@ -567,6 +567,85 @@ START_TEST(deletes_whatever_is_under_way)
 }
 END_TEST
 
+/* ---- the metadata store is put back ---- */
+
+struct kept {
+    struct slice node;
+    int64_t version;
+    bool there[FILES];
+};
+
+static struct kept keep(const struct world *w)
+{
+    struct kept k = {.node = slice_share(w->node), .version = w->version};
+
+    for (unsigned i = 0; i < w->n; i++)
+        k.there[i] = w->files[i].there;
+    return k;
+}
+
+/* Ledgers that were made since are forgotten, those deleted since are there again. */
+static void put_back(struct world *w, struct kept *k)
+{
+    slice_drop(&w->node);
+    w->node = k->node;
+    w->version = k->version;
+    for (unsigned i = 0; i < w->n; i++)
+        w->files[i].there = k->there[i];
+}
+
+static void tell_behind(struct world *w)
+{
+    ManagedLedger__ManagedCursorInfo *r = record_of(w->node);
+
+    cursor_store_rewound(&w->store, r->cursorsledgerid, cursor_record_mark_delete(r));
+    managed_ledger__managed_cursor_info__free_unpacked(r, NULL);
+}
+
+/* A write of the node that was under way meets the old one, and looks. */
+static void find_out(struct world *w)
+{
+    if (w->doing == POINT) {
+        w->doing = NOTHING;
+        cursor_store_pointed(&w->store, ERR_BAD_VERSION);
+    }
+    if (w->doing == LOOK || w->doing == PAUSE)
+        w->doing = NOTHING;
+    tell_behind(w);
+}
+
+START_TEST(what_a_store_has_forgotten_is_written_again)
+{
+    struct world *w = world_new((uint64_t)_i + 1, 0);
+    struct kept k;
+
+    for (int i = 0; i < 5 + _i % 50; i++)
+        step(w);
+    k = keep(w);
+    for (int i = 0; i < 3 + _i % 31; i++)
+        step(w);
+    w->trouble = _i % 2 ? 10 : 0;
+    put_back(w, &k);
+    find_out(w);
+    cursor_store_want(&w->store);
+    settle(w);
+    ck_assert(!w->ended);
+    ck_assert(!w->store.behind);
+    ck_assert_uint_eq(w->store.durable, w->store.seq);
+    check_read_back(w);
+    for (int i = 0; i < 100; i++)
+        step(w);
+    w->trouble = 0;
+    if (w->doing == PAUSE)
+        answer(w);
+    cursor_store_end(&w->store, _i % 3 ? ENDING_CLOSE : ENDING_DELETE);
+    settle(w);
+    ck_assert(w->ended);
+    check_read_back(w);
+    world_drop(w);
+}
+END_TEST
+
 static void ack(struct world *w, int64_t entry)
 {
     cursor_store_ack(&w->store, &(struct position){0, entry}, 1);
@@ -756,6 +835,7 @@ int main(void)
 {
     return suite_run("cursor_store",
                      (suite_case[]){SUITE_CASE(one_write_in_flight_and_all_else_in_the_next),
+                                    SUITE_LOOP(what_a_store_has_forgotten_is_written_again, 120),
                                     SUITE_CASE(acks_that_nobody_waits_for_gather),
                                     SUITE_CASE(an_untouched_cursor_closes_without_a_write),
                                     SUITE_CASE(another_owner_ends_it),
