@@ -485,6 +485,7 @@ def http_reads_and_deletes_ledgers(folder):
         assert one.id not in {l.id for l in ledgers(c)}
         get(bookie, f"{path}{one.id}", status=404)
         get(bookie, f"/api/v1/ledger/delete?ledger_id={one.id}", "DELETE", status=404)
+        bookie.stop()
     finally:
         c.__exit__(None, None, None)
 
@@ -527,6 +528,7 @@ def http_tells_space_and_takes_settings(folder):
         assert get(bookie, suspend) == {"isMajorGcSuspended": "true", "isMinorGcSuspended": "false"}
         assert get(bookie, "/api/v1/bookie/gc", "PUT") == '"Triggered GC on BookieServer: bookie-0"'
         assert get(bookie, "/api/v1/bookie/expand_storage", "PUT") == "Success expand storage"
+        bookie.stop()
     finally:
         c.__exit__(None, None, None)
 
