@@ -120,6 +120,16 @@ void entry_index_close(struct entry_index **index)
     mem_free(ix);
 }
 
+void entry_index_compact(struct entry_index *ix)
+{
+    rocksdb_compact_range(ix->db, NULL, 0, NULL, 0);
+}
+
+void entry_index_stop_compacting(struct entry_index *ix)
+{
+    rocksdb_disable_manual_compaction(ix->db);
+}
+
 uint64_t entry_index_sequence(const struct entry_index *ix)
 {
     return rocksdb_get_latest_sequence_number(ix->db);

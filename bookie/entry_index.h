@@ -25,6 +25,10 @@ struct entry_index;
 
 MUST_CHECK enum err entry_index_open(struct entry_index **out, const char *dir);
 void entry_index_close(struct entry_index **ix);
+/* All of it is written anew, so that what was removed gives back its space; long, from any thread.
+ */
+void entry_index_compact(struct entry_index *ix);
+void entry_index_stop_compacting(struct entry_index *ix);    /* one under way ends, none follows */
 uint64_t entry_index_sequence(const struct entry_index *ix); /* grows with each write, for ever */
 
 MUST_CHECK enum err entry_index_block(struct entry_index *ix, int64_t ledger, uint64_t block,

@@ -222,8 +222,11 @@ static void set_bookie(void *ctx)
 void http_admin_set(struct http_admin *a, struct bookie *b)
 {
     struct setting s = {a, b};
-    if (a)
-        loop_call(a->loop, set_bookie, &s);
+    if (!a)
+        return;
+    loop_call(a->loop, set_bookie, &s);
+    if (!b)
+        http_index_stop(a);
 }
 
 uint16_t http_admin_port(const struct http_admin *a)

@@ -18,22 +18,13 @@ static const char *truth(bool b)
 }
 
 /* A body may leave out what is false; false: it is no JSON. */
-/* BookKeeper's page writes them as texts, its code reads truth values. */
-static bool flag_of(struct json_object *o, const char *name)
-{
-    struct json_object *word = http_json_member(o, name, json_type_string);
-    struct json_object *flag = http_json_member(o, name, json_type_boolean);
-    return word ? strcmp(json_object_get_string(word), "true") == 0
-                : flag && json_object_get_boolean(flag);
-}
-
 static bool flags_of(struct http_request *r, const char *first, bool *a, const char *second,
                      bool *b)
 {
     struct json_object *o = http_json(r);
     const bool is_object = json_object_is_type(o, json_type_object);
-    *a = is_object && flag_of(o, first);
-    *b = is_object && flag_of(o, second);
+    *a = is_object && http_json_flag(o, first);
+    *b = is_object && http_json_flag(o, second);
     json_object_put(o);
     return is_object || http_body(r).len == 0;
 }

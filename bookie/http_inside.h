@@ -8,6 +8,7 @@
 #include "bookie/http_admin.h"
 #include "common/http.h"
 
+struct index_work;
 struct ledger_client;
 
 struct http_admin {
@@ -18,9 +19,10 @@ struct http_admin {
     struct http_server *server;
     struct bookie *bookie; /* NULL: it is not serving */
     bool was_serving, closing;
-    struct ledger_client *client; /* NULL: nothing was read yet */
-    unsigned reads;               /* of ledgers, under way */
-    bool asks_bookies;            /* for their space */
+    struct ledger_client *client;  /* NULL: nothing was read yet */
+    unsigned reads;                /* of ledgers, under way */
+    bool asks_bookies;             /* for their space */
+    struct index_work *index_work; /* NULL: no index is compacted */
 
     pthread_mutex_t lock; /* listings: for the one who closes */
     pthread_cond_t changed;
@@ -35,6 +37,7 @@ http_route_fn on_decommission, on_recover;
 http_route_fn on_cluster_info, on_ledgers, on_ledger_metadata, on_read_ledger, on_delete_ledger;
 http_route_fn on_server_config, on_set_server_config, on_last_log_mark, on_disk_files, on_sanity,
     on_expand_storage;
+http_route_fn on_compact_index, on_index_compactions;
 http_route_fn on_gc, on_run_gc, on_gc_details, on_gc_state, on_resume_gc, on_gc_suspended,
     on_suspend_compaction, on_resume_compaction;
 
@@ -45,10 +48,13 @@ bool http_is_serving(const struct http_admin *a, struct http_request *r);
 void http_calls_count(struct http_admin *a, int by);
 void http_calls_wait(struct http_admin *a); /* until there is none; no loop's */
 
+void http_index_stop(struct http_admin *a); /* http_index.c; not serving, and no loop's */
+
 /* http_json.c: what came, and what goes. */
 struct json_object *http_json(struct http_request *r); /* gives; NULL: the body is no JSON */
 /* Of an object; borrows; NULL when it is none of this type. */
 struct json_object *http_json_member(struct json_object *o, const char *name, json_type type);
+bool http_json_flag(struct json_object *o, const char *name);        /* true, or the text "true" */
 void http_reply_json(struct http_request *r, struct json_object *o); /* takes o */
 void http_reply_json_text(struct http_request *r, char *json);       /* takes json */
 void http_reply_json_string(struct http_request *r, const char *fmt, ...)

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "bookie/http_inside.h"
 #include "common/mem.h"
@@ -24,6 +25,15 @@ struct json_object *http_json_member(struct json_object *o, const char *name, js
                       json_object_object_get_ex(o, name, &found) &&
                       json_object_is_type(found, type);
     return fits ? found : NULL;
+}
+
+/* BookKeeper's page writes them as texts, its code reads truth values; or the other way round. */
+bool http_json_flag(struct json_object *o, const char *name)
+{
+    struct json_object *word = http_json_member(o, name, json_type_string);
+    struct json_object *flag = http_json_member(o, name, json_type_boolean);
+    return word ? strcasecmp(json_object_get_string(word), "true") == 0
+                : flag && json_object_get_boolean(flag);
 }
 
 void http_reply_json(struct http_request *r, struct json_object *o)

@@ -2,7 +2,6 @@
  * auditor, how long a bookie is waited for, bookies that are to be emptied. */
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include "bookie/http_inquiry.h"
 #include "common/mem.h"
@@ -306,20 +305,11 @@ static void recover_next(const struct inquiry *before)
     ask_cookie(q, recover);
 }
 
-/* A text in one call of BookKeeper's, a truth value in the other. */
-static bool drops_cookie(struct json_object *body)
-{
-    struct json_object *word = http_json_member(body, "delete_cookie", json_type_string);
-    struct json_object *flag = http_json_member(body, "delete_cookie", json_type_boolean);
-    return word ? strcasecmp(json_object_get_string(word), "true") == 0
-                : flag && json_object_get_boolean(flag);
-}
-
 static struct inquiry *leaving_new(struct http_admin *a, struct http_request *r,
                                    struct json_object *body)
 {
     struct inquiry *q = inquiry_new(a, r);
-    q->counts[DROPS_COOKIE] = drops_cookie(body);
+    q->counts[DROPS_COOKIE] = http_json_flag(body, "delete_cookie");
     return q;
 }
 

@@ -527,6 +527,15 @@ def http_tells_space_and_takes_settings(folder):
             '"Resume minorGC on BookieServer: bookie-0"'
         assert get(bookie, suspend) == {"isMajorGcSuspended": "true", "isMinorGcSuspended": "false"}
         assert get(bookie, "/api/v1/bookie/gc", "PUT") == '"Triggered GC on BookieServer: bookie-0"'
+        compact = "/api/v1/bookie/entry_location_compact"
+        where = current(bookie, "index")
+        get(bookie, compact, "PUT", status=400)
+        get(bookie, compact, "PUT", {"entryLocationRocksDBCompact": True, "entryLocations": where + ",/x"}, 400)
+        assert get(bookie, compact, "PUT", {}) == "Not trigger Entry Location RocksDB compact."
+        for body, text in (({}, " compact on bookie:bookie-0"), ({"entryLocations": where}, f": {where} compact on bookie:bookie-0.")):
+            assert get(bookie, compact, "PUT", {"entryLocationRocksDBCompact": "true", **body}) == \
+                f'"Triggered entry Location RocksDB{text}"'
+            lgm.wait_until(lambda: get(bookie, compact) == {where: False}, 30, "it is over")
         assert get(bookie, "/api/v1/bookie/expand_storage", "PUT") == "Success expand storage"
         bookie.stop()
     finally:
