@@ -849,8 +849,9 @@ def seek_survives_restart(w):
     consumer = w.consumer(w.topic(), start_message_id_inclusive=True)
     receive(consumer, 100)
     consumer.seek(ids[60])
+    consumer.close()  # else it may give out what is in its queue before it sees that the server died
     restart()
-    soon(consumer.is_connected, "the consumer is there again")  # what was in its queue is gone
+    consumer = w.consumer(w.topic(), start_message_id_inclusive=True)
     same(receive(consumer, 40), numbered(60, 100))
     nothing_more(consumer)
 
