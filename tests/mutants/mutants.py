@@ -510,7 +510,7 @@ MUTANTS = [
 RARE_TOPIC_SEEDS = [49273]
 
 # Which unit tests of broker/managed_ledger/ are to kill a bug in this file that the lives of topics do not.
-BROKER_TESTS = {"lineage": "lineage", "managed_ledger_mend": "restored", "cursor_store": "cursor_store"}
+BROKER_TESTS = {"lineage": "lineage", "managed_ledger_mend": "restored", "cursor_store": "cursor_rewound"}
 NOT_LIVED = {"lineage", "managed_ledger_mend"}  # the lives of topics have a store that never goes back
 
 # Which unit tests of bookie/ are to kill a bug in this file; otherwise the file's own.
