@@ -17,6 +17,7 @@ struct reading {
     struct ledger_read *read; /* NULL: cancelled, or done */
     struct entry_reader core;
     struct list_node ready; /* to be delivered */
+    struct list_node spare; /* got, to be used again */
     struct list_node tries; /* under way, in order of asking */
     struct timer second;    /* when one of them is slow */
     bool ended;
@@ -95,6 +96,8 @@ static void end(struct reading *g)
     reader_stop(&g->core);
     while ((node = list_pop_front(&g->ready)))
         got_drop(NULL, list_entry(node, struct got, node));
+    while ((node = list_pop_front(&g->spare)))
+        mem_free(list_entry(node, struct got, node));
     end_tries(g);
     list_remove(&g->node);
     release(g);
@@ -118,7 +121,7 @@ static void settle(struct reading *g)
         struct got *one = list_entry(node, struct got, node);
         struct slice payload = one->payload;
         entry_id id = one->id;
-        mem_free(one);
+        list_push_back(&g->spare, node);
         g->read->entry(g->read, id, payload);
     }
     if (g->read && g->ended && may_have_moved(g)) {
@@ -159,7 +162,8 @@ static struct reader_item opened(struct reading *g, uint32_t bookie, entry_id e,
         return item;
     if (e == l->lac)
         l->length = h.length;
-    struct got *one = mem_new(struct got);
+    struct list_node *node = list_pop_front(&g->spare);
+    struct got *one = node ? list_entry(node, struct got, node) : mem_new(struct got);
     one->id = e;
     one->payload = slice_part(of, (size_t)(payload.base - of.base), payload.len);
     item.item = one;
@@ -390,6 +394,7 @@ void ledger_read(struct ledger *l, struct ledger_read *r)
     g->core.ctx = g;
     g->second.run = second_due;
     list_init(&g->ready);
+    list_init(&g->spare);
     list_init(&g->tries);
     list_push_back(&l->readings, &g->node);
     r->private = g;
