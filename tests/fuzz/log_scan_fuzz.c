@@ -1,8 +1,8 @@
 /* log_scan_fuzz.c - an entry log with anything in it, its seal included.
  *
  * An input is the file itself, or (its first byte is odd) a script that writes one: records with
- * right checksums, zeros to a block, seals, any bytes, pages that the device cannot read.  Without
- * a checksum that is right a fuzzer would see little of what lies behind it.
+ * right checksums, zeros to a block, seals, any bytes, bytes that rot, what the device cannot read.
+ * Without a checksum that is right a fuzzer would see little of what lies behind it.
  *
  * What is checked: each record is one, nothing is told twice, and what a script wrote whole is
  * found.
@@ -74,7 +74,8 @@ static struct disk memory_disk = {.ops = &ops};
 static struct log_usage written;
 static uint64_t record_at[RECORDS_MAX];
 static unsigned n_records;
-static bool is_clean; /* nothing but whole records and padding was written, and at most one seal */
+static size_t seal_at; /* 0: none was written */
+static bool is_clean;  /* nothing but whole records and padding was written, and at most one seal */
 
 static void put(const void *bytes, size_t len)
 {
@@ -112,8 +113,20 @@ static void put_seal(void)
     struct log_seal s = {.log = LOG, .offset = log_file.len, .usage = written};
     struct slice bytes = log_seal_write(&s);
     written = s.usage;
+    seal_at = log_file.len;
     put(bytes.base, bytes.len);
     slice_drop(&bytes);
+}
+
+/* A byte of what was written: of the head of the last seal, or of the last pages. */
+static void rot(uint8_t what, uint8_t where)
+{
+    const size_t back = (size_t)16 * where + what % 16 + 1;
+    is_clean = false;
+    if (seal_at > 0 && seal_at + where < log_file.len)
+        log_file.bytes[seal_at + where] ^= what;
+    else if (back <= log_file.len)
+        log_file.bytes[log_file.len - back] ^= what;
 }
 
 /* One step; what it used of the script. */
@@ -121,7 +134,7 @@ static size_t step(const uint8_t *s, size_t len, bool *sealed)
 {
     const size_t n = s[1] < len - 2 ? s[1] : len - 2;
     is_clean &= !*sealed;
-    switch (s[0] % 5) {
+    switch (s[0] % 6) {
     case 0:
         put_record(s[1] % 7, s[0], s + 2, n);
         return 2 + n;
@@ -136,6 +149,9 @@ static size_t step(const uint8_t *s, size_t len, bool *sealed)
         is_clean = false;
         log_file.bad_from = log_file.len;
         log_file.bad_to = log_file.len + s[1];
+        return 2;
+    case 4:
+        rot(s[0], s[1]);
         return 2;
     default:
         is_clean = false;
@@ -219,6 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         return 0;
     log_file = (struct memory_file){.bytes = room};
     n_records = 0;
+    seal_at = 0;
     is_clean = false;
     if (bytes[0] & 1)
         write_script(bytes + 1, len - 1);
