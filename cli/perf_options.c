@@ -115,8 +115,8 @@ void perf_options_help(enum perf_command command)
         "due,\n"
         "for those that `lgm perf produce` wrote (16 bytes or more), else since they were "
         "published.\n",
-        "Reads messages without a subscription that lasts, and measures how old they are, as\n"
-        "`lgm perf consume` does.\n"};
+        ("Reads messages without a subscription that lasts, and measures how old they are, as\n"
+         "`lgm perf consume` does.\n")};
     static const char *const examples[] = {"-r 10000 -time 10 -bm 100", "-sp Earliest -time 10",
                                            "-m latest -time 10"};
     printf("usage: lgm %s TOPIC [OPTION]...\n%s\n", perf_command_name(command), what[command]);

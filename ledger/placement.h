@@ -17,7 +17,8 @@
 #include "common/err.h"
 #include "ledger/quorum.h"
 
-enum { PLACEMENT_NOBODY = UINT32_MAX, PLACEMENT_EXCLUDED = UINT32_MAX };
+#define PLACEMENT_NOBODY   UINT32_MAX
+#define PLACEMENT_EXCLUDED UINT32_MAX
 
 struct placement_bookie {
     uint32_t bookie;             /* the caller's number for it */
