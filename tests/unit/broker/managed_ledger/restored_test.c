@@ -150,6 +150,38 @@ START_TEST(a_write_of_the_node_finds_out_too)
 }
 END_TEST
 
+static void open_second(void *ctx)
+{
+    struct order *o = ctx;
+
+    o->owner = &log_house.owner[1];
+    o->call.done = log_house_order_done;
+    managed_ledger_open(o->owner->env, HOUSE_TOPIC, false, &o->owner->tell, &o->call);
+}
+
+/* The store says that somebody else is to serve it, who hears of that first. */
+START_TEST(whoever_opens_it_then_gives_the_last_owner_time)
+{
+    open_house();
+    ck_assert_int_eq(log_house_own(0, true), ERR_OK);
+    add_some(0, 15);
+    shaky_meta_keep(shaky);
+    add_some(0, 200);
+    shaky_meta_put_back(shaky);
+    struct order second = {0};
+    log_house_call(open_second, &second);
+    log_house_call(doubt, NULL);
+    log_house_until(log_house_is_done, &second);
+    ck_assert_int_eq(second.err, ERR_OK);
+    ck_assert_int_eq(log_house.owner[0].failed, ERR_OK);
+    log_house_check(1, 7);
+    check_ledgers();
+    log_house_start(0, 1);
+    log_house_until(has_failed, &log_house.owner[0]);
+    close_house();
+}
+END_TEST
+
 START_TEST(a_topic_made_since_is_made_again)
 {
     open_house();
@@ -327,6 +359,7 @@ int main(void)
     return suite_run("restored", (suite_case[]){
                                      SUITE_CASE(ledgers_made_since_are_written_back),
                                      SUITE_CASE(a_write_of_the_node_finds_out_too),
+                                     SUITE_CASE(whoever_opens_it_then_gives_the_last_owner_time),
                                      SUITE_CASE(a_topic_made_since_is_made_again),
                                      SUITE_CASE(a_topic_that_is_deleted_is_not_made_again),
                                      SUITE_CASE(an_older_owner_gives_way_to_the_last_one),
