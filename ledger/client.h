@@ -135,9 +135,12 @@ struct ledger_append {
 };
 MUST_CHECK enum err ledger_append(struct ledger *l, struct ledger_append *a);
 
+enum { LEDGER_URGENT_US = 200 * 1000 };
+
 struct ledger_read {
     entry_id first, last; /* inclusive; at most the last confirmed */
     size_t max_bytes;     /* stops after the entry that reaches it; 0: no limit */
+    bool is_urgent;       /* another bookie is asked after LEDGER_URGENT_US, if not before */
     void (*entry)(struct ledger_read *r, entry_id id, struct slice payload); /* in order; gives */
     void (*done)(struct ledger_read *r, enum err err); /* ERR_OK; NO_ENTRY, CHECKSUM, IO ...: all
                                                           before it was delivered */

@@ -53,6 +53,7 @@ static void decided(struct asking *a)
     a->ledger->lac = a->poll.lac;
     a->read = (struct ledger_read){.first = a->poll.lac < 0 ? 0 : a->poll.lac,
                                    .last = a->poll.lac,
+                                   .is_urgent = true,
                                    .entry = measured,
                                    .done = measured_all};
     ledger_read(a->ledger, &a->read);

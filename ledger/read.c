@@ -20,6 +20,7 @@ struct reading {
     struct list_node spare; /* got, to be used again */
     struct list_node tries; /* under way, in order of asking */
     struct timer second;    /* when one of them is slow */
+    uint64_t second_us;     /* then it is; 0: never */
     bool ended;
     enum err err;
     enum { LOOK_NOT_YET, LOOK_UNDER_WAY, LOOK_DONE } look;
@@ -229,13 +230,13 @@ static struct try *first_in_time(struct reading *g)
 
 static void second_later(struct reading *g)
 {
-    const struct ledger_client *c = g->ledger->client;
+    struct loop *loop = g->ledger->client->loop;
     struct try *t = first_in_time(g);
 
-    if (!c->conf.second_read_us || timer_armed(&g->second) || !t)
+    if (!g->second_us || timer_armed(&g->second) || !t)
         return;
-    uint64_t due = t->asked_us + c->conf.second_read_us, now = loop_now(c->loop);
-    loop_after(c->loop, &g->second, due > now ? due - now : 0);
+    uint64_t due = t->asked_us + g->second_us, now = loop_now(loop);
+    loop_after(loop, &g->second, due > now ? due - now : 0);
 }
 
 static void second_due(struct timer *timer)
@@ -244,7 +245,7 @@ static void second_due(struct timer *timer)
     struct ledger_client *c = g->ledger->client;
     struct try *t;
 
-    while ((t = first_in_time(g)) && t->asked_us + c->conf.second_read_us <= loop_now(c->loop)) {
+    while ((t = first_in_time(g)) && t->asked_us + g->second_us <= loop_now(c->loop)) {
         t->slow = true;
         metric_add(&c->counts->second_reads, reader_slow(&g->core, t->slot, t->run));
     }
@@ -381,6 +382,13 @@ static void look_again(struct reading *g)
     meta_get(l->client->meta, path, &g->meta);
 }
 
+static uint64_t second_after(const struct ledger_client *c, const struct ledger_read *r)
+{
+    const uint64_t us = c->conf.second_read_us;
+
+    return r->is_urgent && (us == 0 || us > LEDGER_URGENT_US) ? LEDGER_URGENT_US : us;
+}
+
 /* Begins from the loop: an empty range is done at once, and not in the caller's stack. */
 void ledger_read(struct ledger *l, struct ledger_read *r)
 {
@@ -393,6 +401,7 @@ void ledger_read(struct ledger *l, struct ledger_read *r)
     g->core.effects = &effects;
     g->core.ctx = g;
     g->second.run = second_due;
+    g->second_us = second_after(l->client, r);
     list_init(&g->ready);
     list_init(&g->spare);
     list_init(&g->tries);

@@ -8,6 +8,7 @@ under `lgm verify`.
     tests/tiers.py --build build frozen-bookie one-tier-alone
     tests/tiers.py --build build stall-by-kill --rounds 100
     tests/tiers.py --build build stall-by-freeze --rounds 10
+    tests/tiers.py --build build takeover-with-frozen
 
 Everything must end in lost=0 duplicated=0 reordered=0.
 """
@@ -322,9 +323,29 @@ def stall_by_freeze(args, folder):
         load.end()
 
 
+def takeover_with_frozen(args, folder):
+    """A topic is closed and opened again while one of its bookies stands still: that one is not waited for."""
+    with five_hosts(args, folder) as c:
+        load = Load(c, folder, rate=2000)
+        stalls = Stalls(load.log)
+        quiet, seen = stalls.of(3), []
+        for victim in c.bookies:
+            victim.freeze()
+            stalls.longest = 0
+            status, _ = c.brokers[0].http("/admin/v2/namespaces/public/default/unload", "PUT", timeout=60)
+            assert status == 204, status
+            seen.append(stalls.of(2))
+            victim.thaw()
+            lgm.wait_until(victim.is_ready, 30, "the bookie is ready again")
+        stalls.over = True
+        tell_stalls("unloaded beside a frozen", seen, quiet)
+        load.end()
+
+
 CASES = {"crash": crash, "two-owners": two_owners, "etcd-away": etcd_away,
          "frozen-bookie": frozen_bookie, "one-tier-alone": one_tier_alone, "shared": shared,
-         "stall-by-kill": stall_by_kill, "stall-by-freeze": stall_by_freeze}
+         "stall-by-kill": stall_by_kill, "stall-by-freeze": stall_by_freeze,
+         "takeover-with-frozen": takeover_with_frozen}
 
 
 def main():

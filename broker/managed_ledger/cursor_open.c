@@ -223,8 +223,8 @@ static void replay(struct opening *o)
     cursor_replay_drop(&o->replay);
     cursor_replay_init(&o->replay, &o->acks);
     o->read_err = ERR_OK;
-    o->read =
-        (struct ledger_read){.first = start, .last = last, .entry = got_entry, .done = replayed};
+    o->read = (struct ledger_read){
+        .first = start, .last = last, .is_urgent = true, .entry = got_entry, .done = replayed};
     ledger_read(o->ledger, &o->read);
 }
 
@@ -270,8 +270,8 @@ static void read_last(struct opening *o)
         ledger_unread(o, ERR_NO_ENTRY);
         return;
     }
-    o->read =
-        (struct ledger_read){.first = last, .last = last, .entry = got_last, .done = have_last};
+    o->read = (struct ledger_read){
+        .first = last, .last = last, .is_urgent = true, .entry = got_last, .done = have_last};
     ledger_read(o->ledger, &o->read);
 }
 

@@ -256,12 +256,16 @@ static void last_entry_read(struct ledger_read *r, enum err err)
         save_node(o);
 }
 
+/* The topic is away until it comes: a bookie that stands still is not waited for. */
 static void read_last_entry(struct opening *o)
 {
     int64_t entry = segments_last_entry(&o->ml->segments).entry;
 
-    o->read = (struct ledger_read){
-        .first = entry, .last = entry, .entry = last_entry, .done = last_entry_read};
+    o->read = (struct ledger_read){.first = entry,
+                                   .last = entry,
+                                   .is_urgent = true,
+                                   .entry = last_entry,
+                                   .done = last_entry_read};
     ledger_read(o->handle, &o->read);
 }
 

@@ -289,6 +289,29 @@ START_TEST(slow_bookie_delays_no_reader)
 }
 END_TEST
 
+/* What somebody waits for is not left to a bookie that stands still, whatever the setting says. */
+START_TEST(urgent_reads_wait_for_no_bookie)
+{
+    struct ledger *l;
+
+    house_open(3);
+    l = house_create(3, 3, 3);
+    house_appended(l, 30);
+    for (unsigned i = 0; i < 3; i++) {
+        struct reading g = {.ledger = l, .read = {.first = 29, .last = 29, .is_urgent = true}};
+        house_knob(go_mute, i);
+        house_call(house_read_begin, &g);
+        house_await(1);
+        ck_assert_str_eq(err_name(g.err), "OK");
+        ck_assert_uint_eq(g.got, 1);
+        house_knob(speak, i);
+    }
+    ck_assert_uint_gt(house_counts(second_reads), 0);
+    ck_assert_str_eq(err_name(house_close_ledger(&l)), "OK");
+    house_close();
+}
+END_TEST
+
 static void do_deaf(void *ctx)
 {
     fake_bookie_deaf(ctx);
@@ -420,6 +443,7 @@ int main(void)
                                               SUITE_CASE(cut_connection_ends_the_ledger),
                                               SUITE_CASE(rotten_entries_are_read_elsewhere),
                                               SUITE_CASE(slow_bookie_delays_no_reader),
+                                              SUITE_CASE(urgent_reads_wait_for_no_bookie),
                                               SUITE_CASE(recovered_with_a_dead_bookie),
                                               SUITE_CASE(read_is_cancelled_by_its_own_callback),
                                               SUITE_CASE(window_is_bounded),
