@@ -7,4 +7,4 @@ import sys
 here = os.path.dirname(os.path.abspath(__file__))
 sys.exit(subprocess.run([sys.executable, os.path.join(here, "..", "tiers.py"), "--rounds", "6",
                          "--seconds", "6", *sys.argv[1:], "crash", "two-owners", "etcd-away",
-                         "frozen-bookie", "one-tier-alone", "shared"]).returncode)
+                         "frozen-bookie", "one-tier-alone", "takeover-with-frozen", "shared"]).returncode)
