@@ -59,8 +59,14 @@ def consume(c, log):
 def all_entries(c, bookie):
     """{ledger: {entry: what the bookie answers}}"""
     reader = Reader(bookie)
+    found = {}
     try:
-        return {l.id: reader.read(l.id, range(0, 600)) for l in ledgers(c)}
+        for ledger in ledgers(c):
+            entries, at = found.setdefault(ledger.id, {}), 0
+            while at == 0 or isinstance(entries[at - 1], tuple):
+                entries.update(reader.read(ledger.id, range(at, at + 600)))
+                at += 600
+        return found
     finally:
         reader.close()
 
@@ -262,10 +268,13 @@ def tells_what_is_there(folder):
         rows = {row["id"]: row for row in told(bookie, "list-ledgers")}
         for ledger, entries in before.items():
             here = [e for e, copy in entries.items() if copy is not None]
+            if ledger not in rows:  # it had just been made, and nothing was written to it
+                assert not here, ledger
+                continue
             assert rows[ledger]["entries"] == len(here), (ledger, rows[ledger])
             assert rows[ledger]["last"] == max(here, default=-1), (ledger, rows[ledger])
             assert rows[ledger]["masterKey"] == EMPTY_KEY.hex()
-        ledger = max(before, key=lambda i: rows[i]["entries"])
+        ledger = max(rows, key=lambda i: rows[i]["entries"])
         places = told(bookie, "list-entries", str(ledger))
         assert [p["entry"] for p in places] == sorted(
             e for e, copy in before[ledger].items() if copy is not None)
