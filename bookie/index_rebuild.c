@@ -169,6 +169,7 @@ static enum err make_all(struct rebuild *r)
     for (unsigned i = 0; i < c->n; i++)
         if (c->dirs[i].is_lost)
             TRY(rebuild_from_logs(r, i));
+    TRY(rebuild_settle_homes(r));
     for (unsigned i = 0; i < c->n; i++)
         if (c->dirs[i].is_lost)
             TRY(rebuild_keep_tombs(r, i));

@@ -46,6 +46,8 @@ struct rebuild {
 
 /* rebuild_logs.c: blocks, and rows that are fenced and in limbo. */
 MUST_CHECK enum err rebuild_from_logs(struct rebuild *r, unsigned dir);
+/* rebuild_homes.c: after all logs; a ledger is in one directory. */
+MUST_CHECK enum err rebuild_settle_homes(struct rebuild *r);
 /* rebuild_facts.c: what else is known of those rows, and the rows that are missing. */
 MUST_CHECK enum err rebuild_from_journals(struct rebuild *r);
 MUST_CHECK enum err rebuild_from_metadata(struct rebuild *r);

@@ -719,6 +719,46 @@ START_TEST(two_lost_ones_are_made_before_a_ledger_is_new)
 }
 END_TEST
 
+static void flush_without_index(unsigned d, int64_t ledger, int64_t entries)
+{
+    for (int64_t e = 0; e < entries; e++)
+        put_entry(d, ledger, e);
+    ck_assert_int_eq(entry_log_sync(logs[d]), ERR_OK);
+    entry_index_discard(before[d]);
+}
+
+/* The flush of one directory was cut short, and the journal has put the ledger into the other. */
+START_TEST(what_no_index_named_makes_no_second_home)
+{
+    struct ledger_row row = {.id = 1, .last = 4, .lac = 0};
+    begin();
+    conf.n = 2;
+    places[0].is_lost = _i != 1;
+    places[1].is_lost = _i != 0;
+    flush_without_index(_i == 0 ? 0 : 1, 1, 3);
+    for (int64_t e = 0; e < 5; e++)
+        put_entry(_i == 0 ? 1 : 0, 1, e);
+    entry_index_put_row(before[_i == 0 ? 1 : 0], &row);
+    commit(_i == 0 ? 1 : 0);
+    know_ledger(1, OPEN, BOOKIE, "");
+    close_all();
+    rebuild();
+    unsigned homes = 0;
+    for (unsigned d = 0; d < 2; d++) {
+        struct entry_index *ix;
+        struct entry_place at;
+        ck_assert_int_eq(entry_index_open(&ix, index_dir[d]), ERR_OK);
+        if (entry_index_row(ix, 1, &row) == ERR_OK) {
+            homes++;
+            ck_assert_int_eq(entry_index_find(ix, 1, 4, &at), ERR_OK);
+        }
+        entry_index_close(&ix);
+    }
+    ck_assert_uint_eq(homes, 1);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     return suite_run(
@@ -740,5 +780,6 @@ int main(void)
                        SUITE_CASE(what_was_deleted_stays_deleted_if_that_can_be_read),
                        SUITE_CASE(what_another_directory_has_is_left_there),
                        SUITE_CASE(two_lost_ones_are_made_before_a_ledger_is_new),
+                       SUITE_LOOP(what_no_index_named_makes_no_second_home, 3),
                        {0}});
 }
