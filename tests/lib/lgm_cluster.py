@@ -135,7 +135,19 @@ class Process:
         assert code == 0, f"{self.name} ended with {code}:\n{self.output()[-5000:]}"
 
     def freeze(self):
+        """When it returns every thread stands still: until one has taken the signal the others go on."""
         self.process.send_signal(signal.SIGSTOP)
+        tasks = f"/proc/{self.process.pid}/task"
+        wait_until(lambda: all(self.stands(f"{tasks}/{task}/stat") for task in os.listdir(tasks)),
+                   10, f"{self.name} stands still")
+
+    @staticmethod
+    def stands(stat):
+        try:
+            with open(stat) as f:
+                return f.read().rpartition(")")[2].split()[0] in "TtZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return True  # a thread that has ended
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)
