@@ -334,7 +334,7 @@ MUTANTS = [
     ("a cursor is made whatever the topic's node is by now", "broker/managed_ledger/cursor_open.c",
      "meta_txn(o->env->meta, ops, sizeof ops / sizeof *ops, &o->meta);",
      "meta_put(o->env->meta, o->path, ops[0].value, META_ABSENT, &o->meta);"),
-    ("a cursor made by an overtaken owner is confirmed", "broker/managed_ledger/managed_ledger_cursors.c",
+    ("a cursor is confirmed before the node was written after it", "broker/managed_ledger/managed_ledger_cursors.c",
      "    if (ml_node_save(&m->node, &j->save))\n        proven(&j->save, ERR_FENCED);", "    proven(&j->save, ERR_OK);"),
     ("a seek is confirmed without a proof of ownership", "broker/managed_ledger/managed_ledger_node.c",
      ("    if (ml_node_save(&m->node, &p->save))\n        loop_post", "    loop_post"),
@@ -513,7 +513,8 @@ MUTANTS = [
 RARE_TOPIC_SEEDS = [49273]
 
 # Which unit tests of broker/managed_ledger/ are to kill a bug in this file that the lives of topics do not.
-BROKER_TESTS = {"lineage": "lineage", "managed_ledger_mend": "restored", "cursor_store": "cursor_rewound"}
+BROKER_TESTS = {"managed_ledger_cursors": "chaos", "cursor_open": "chaos", "lineage": "lineage",
+                "managed_ledger_mend": "restored", "cursor_store": "cursor_rewound"}
 NOT_LIVED = {"lineage", "managed_ledger_mend"}  # the lives of topics have a store that never goes back
 
 # Which unit tests of bookie/ are to kill a bug in this file; otherwise the file's own.
