@@ -157,7 +157,7 @@ class Tls:
 
 
 class Run:
-    """One client's program against one deployment: results by feature, in the program's order."""
+    """One client's program against one deployment: `results` by feature, in the program's order."""
 
     def __init__(self, client, command, deployment, server, only, folder):
         self.name, self.server = f"{deployment} {client}", server
@@ -173,9 +173,15 @@ class Run:
         self.log = os.path.join(folder, f"{deployment}-{client}.log")
         listed = run_or_missing([*command, f"--only={only}", "--list", *may])
         self.results = {name: None for name in listed.split()}
+        self.failures = []
 
     def say(self, text):
         print(f"{self.name}: {text}", flush=True)
+
+    def failed(self, name, reason):
+        self.results[name] = False
+        self.failures.append(f"FAIL  {self.name}: {name} {reason}".rstrip())
+        self.say(f"FAIL  {name} {reason}".rstrip())
 
     def answer(self, process, question):
         what, *settings = question.split()
@@ -200,21 +206,22 @@ class Run:
                 name, _, reason = rest.partition(" ")
                 if kind == "?":
                     self.answer(process, rest)
-                elif kind in ("ok", "FAIL") and name in self.results:
-                    self.results[name] = kind == "ok"
-                    self.say(f"{'pass' if kind == 'ok' else 'FAIL'}  {name} {reason}".rstrip())
+                elif kind == "ok" and name in self.results:
+                    self.results[name] = True
+                    self.say(f"pass  {name}")
+                elif kind == "FAIL" and name in self.results:
+                    self.failed(name, reason)
                 else:
                     self.say(line.rstrip())
             code = process.wait()
             timer.cancel()
         for name in [n for n, passed in self.results.items() if passed is None]:
-            self.results[name] = False
-            self.say(f"FAIL  {name} the program ended before it, with {code}")
+            self.failed(name, f"the program ended before it, with {code}")
         if False in self.results.values():
             with open(self.log, errors="replace") as log:
                 self.say(f"it said in the end:\n{log.read()[-4000:]}")
         self.say(f"{len(self.results)} features in {time.monotonic() - began:.0f} s")
-        return self.results
+        return self
 
 
 def bookies_tls(folder):
@@ -268,19 +275,19 @@ def on_standalone(args, client, command, folder):
 
 
 def all_runs(args, programs, folder):
-    """{(deployment, client): results}; some programs at a time, there is a lot of waiting in them."""
-    results = {}
+    """{(deployment, client): its run}; some programs at a time, there is a lot of waiting in them."""
+    done = {}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         if "standalone" in args.on:
             runs = {c: pool.submit(on_standalone, args, c, p, folder) for c, p in programs.items()
                     if c not in OF_BOOKIES}
-            results.update({("standalone", c): r.result() for c, r in runs.items()})
+            done.update({("standalone", c): r.result() for c, r in runs.items()})
         if "cluster" in args.on:
             with OneCluster(args.build, folder) as server:
                 runs = {c: pool.submit(Run(c, p, "cluster", server, args.only, folder).run, args.seconds)
                         for c, p in programs.items()}
-                results.update({("cluster", c): r.result() for c, r in runs.items()})
-    return results
+                done.update({("cluster", c): r.result() for c, r in runs.items()})
+    return done
 
 
 # ---- the table ----
@@ -332,13 +339,17 @@ def main():
             print(f"skip  {client}: {reason}", flush=True)
     folder = tempfile.mkdtemp(prefix="lgm-interop-")
     try:
-        results = all_runs(args, programs, folder)
+        runs = all_runs(args, programs, folder)
     finally:
         if args.keep:
             print(f"kept: {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
+    results = {key: run.results for key, run in runs.items()}
     table(results, skipped)
+    # Again, where who reads only the end of a log finds them.
+    for run in runs.values():
+        print("".join(line + "\n" for line in run.failures), end="")
     verdicts = [passed for r in results.values() for passed in r.values()]
     for client, reason in skipped.items():
         print(f"skipped: {client}: {reason}")
