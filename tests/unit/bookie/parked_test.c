@@ -153,21 +153,23 @@ START_TEST(adds_wait_for_their_own_device_only)
 }
 END_TEST
 
-/* However often they are tried. */
+/* However often they are tried; which is less often than they are many, so that no rotation of them
+ * looks like their order. */
 START_TEST(those_that_wait_keep_their_order)
 {
+    enum { WAITING = 1000 };
     begin();
     struct checkpoint *c = st->storage->devices[0].checkpoint;
     fill(0, true);
-    for (int64_t e = 0; e < 5; e++)
+    for (int64_t e = 0; e < WAITING; e++)
         peer_send_add(peer, 0, false, on[0][e % 2], e, 100);
     const int64_t runs = metric_get(&checkpoint_stats(c)->runs);
-    while (metric_get(&metrics.parked_adds) < 5 ||
+    while (metric_get(&metrics.parked_adds) < WAITING ||
            metric_get(&checkpoint_stats(c)->runs) < runs + 3)
         checkpoint_kick(c);
     fill(0, false);
     checkpoint_kick(c);
-    for (int64_t e = 0; e < 5; e++)
+    for (int64_t e = 0; e < WAITING; e++)
         expect(on[0][e % 2], e);
     end();
 }
