@@ -3,12 +3,16 @@
 #include <time.h>
 
 #include "bookie/gc_inside.h"
-#include "bookie/governor.h"
 #include "bookie/reads.h"
 #include "common/log.h"
 #include "common/mem.h"
 
-enum { FIRST_WAIT_US = 1000 * 1000, LOOK_US = 10 * 1000 * 1000, SHARE_STEP = 256 * 1024 };
+enum {
+    FIRST_WAIT_US = 1000 * 1000,
+    LOOK_US = 10 * 1000 * 1000,
+    ASK_AGAIN_US = 1000 * 1000,
+    SHARE_STEP = 256 * 1024 /* bytes */
+};
 
 uint64_t gc_now_ms(void)
 {
@@ -83,20 +87,28 @@ static struct gc_settings settings(struct gc *g)
     return now;
 }
 
-/* What is moved is read and written where the journal and the reads of others may feel it. */
+/* Not before *due; the next one `us` later. */
+static void keep_pace(struct gc *g, uint64_t *due, uint64_t us)
+{
+    const uint64_t now = loop_clock();
+    if (*due > now)
+        wait_until(g, *due, false);
+    else
+        *due = now;
+    *due += us;
+}
+
+/* What is moved is read and written where the journal and the reads of others may feel it.  How
+ * much there may be of it is asked again after a second at the latest, however little that was. */
 static void share(struct gc *g, uint64_t bytes)
 {
     g->unshared += bytes;
     if (!g->conf.reads || g->unshared < SHARE_STEP)
         return;
-    const uint64_t rate = reads_share(g->conf.reads, g->unshared), now = loop_clock();
-    if (g->share_at < now)
-        g->share_at = now;
-    if (rate != GOVERNOR_NO_LIMIT)
-        g->share_at += g->unshared * 1000000 / (rate ? rate : 1);
+    const uint64_t rate = reads_share(g->conf.reads, g->unshared);
+    const uint64_t us = rate ? g->unshared * 1000000 / rate : ASK_AGAIN_US;
+    keep_pace(g, &g->share_at, us < ASK_AGAIN_US ? us : ASK_AGAIN_US);
     g->unshared = 0;
-    if (g->share_at > now)
-        wait_until(g, g->share_at, false);
 }
 
 static enum err pace(void *ctx, uint64_t bytes)
@@ -104,17 +116,11 @@ static enum err pace(void *ctx, uint64_t bytes)
     struct gc *g = ctx;
     const struct gc_settings c = settings(g);
     const int64_t rate = c.by_bytes ? c.bytes_rate : c.entries_rate;
-    const uint64_t now = loop_clock();
     if (gc_stops(g) || (g->depth != GC_LISTING && is_suspended(g, g->depth)))
         return ERR_CLOSED;
     share(g, bytes);
-    if (bytes == 0 || rate <= 0)
-        return ERR_OK;
-    if (g->pace_at > now)
-        wait_until(g, g->pace_at, false);
-    else
-        g->pace_at = now;
-    g->pace_at += (c.by_bytes ? bytes : 1) * 1000000 / (uint64_t)rate;
+    if (bytes > 0 && rate > 0)
+        keep_pace(g, &g->pace_at, (c.by_bytes ? bytes : 1) * 1000000 / (uint64_t)rate);
     return ERR_OK;
 }
 
