@@ -43,11 +43,10 @@ static void take_mark(struct inquiry *q, const struct meta_item *item)
         return;
     const bool is_readable = mark_record_read(slice_view(item->value), &m) == ERR_OK;
     snprintf(name, sizeof name, "%" PRId64, ledger);
-    if (!is_wanted(q->request, &m))
-        q->counts[0]++;
-    else if (json_object_is_type(q->answer, json_type_object))
+    const bool wanted = is_wanted(q->request, &m);
+    if (wanted && json_object_is_type(q->answer, json_type_object))
         json_object_object_add(q->answer, name, replicas_of(&m));
-    else
+    else if (wanted)
         json_object_array_add(q->answer, json_object_new_int64(ledger));
     if (is_readable)
         mark_record_drop(&m);

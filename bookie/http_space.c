@@ -58,16 +58,14 @@ static void write_size(char out[SIZE_TEXT], uint64_t bytes)
                  fraction, units[unit]);
 }
 
-static void add_sizes(struct json_object *o, const char *name, const char *form,
-                      uint64_t free_bytes, uint64_t total)
+static void add_sizes(struct json_object *o, const char *name, const char *before,
+                      const char *behind, uint64_t free_bytes, uint64_t total)
 {
     char left[SIZE_TEXT], all[SIZE_TEXT];
     write_size(left, free_bytes);
     write_size(all, total);
-    char *sizes = mem_format("{Free: %s, Total: %s}", left, all);
-    char *text = *form ? mem_format(": %s,", sizes) : mem_string(sizes);
+    char *text = mem_format("%s{Free: %s, Total: %s}%s", before, left, all, behind);
     json_object_object_add(o, name, json_object_new_string(text));
-    mem_free(sizes);
     mem_free(text);
 }
 
@@ -79,7 +77,7 @@ static void reply(struct survey *s)
         const struct asked *k = s->at[i];
         if (!k->answered)
             continue;
-        add_sizes(o, k->id, ":", k->free_bytes, k->total);
+        add_sizes(o, k->id, ": ", ",", k->free_bytes, k->total);
         free_bytes += k->free_bytes;
         total += k->total;
     }
@@ -88,7 +86,7 @@ static void reply(struct survey *s)
         http_reply_reason(s->request, 404, "Not found any Bookie info.");
         return;
     }
-    add_sizes(o, "ClusterInfo: ", "", free_bytes, total);
+    add_sizes(o, "ClusterInfo: ", "", "", free_bytes, total);
     http_reply_json(s->request, o);
 }
 
