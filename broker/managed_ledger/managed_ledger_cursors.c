@@ -193,8 +193,9 @@ static void proven(struct ml_save *s, enum err err)
     job_over(j, err, c);
 }
 
-/* It counts once the node was written after it: then whoever comes next lists it, and does not trim
- * what it needs.  One that is there and not known here is what an owner left that was overtaken. */
+/* It counts once the node was written after it: a request for it that is still on its way finds
+ * another node then (cursor_open.c), and of one that was there already, left by an owner that was
+ * overtaken, whoever comes next lists it and does not trim what it needs. */
 static void made(struct cursor_call *call, enum err err, struct cursor *c)
 {
     struct cursor_job *j = container_of(call, struct cursor_job, call);
