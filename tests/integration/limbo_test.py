@@ -13,10 +13,10 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "lib"))
 from lgm import SLOW, Cases, verdict, wait_until, arguments  # noqa: E402
 from lgm_cluster import Cluster, http  # noqa: E402
+from lgm_copies import TOPIC, consume, produce  # noqa: E402
 from lgm_ledgers import OPEN, CLOSED, Readers, lacking, ledgers  # noqa: E402
 
 BUILD, ONLY = arguments()
-TOPIC = "persistent://public/default/"
 CONF = {"rwRereplicateBackoffMs": 300, "autoRecoveryDaemonEnabled": "false"}
 MAY_LOSE = {"dataIntegrityChecking": "true", "dataIntegrityStampMissingCookies": "true"}
 ROLL = {"managedLedgerMinLedgerRolloverTimeMinutes": 0, "managedLedgerMaxEntriesPerLedger": 300}
@@ -24,17 +24,6 @@ ROLL = {"managedLedgerMinLedgerRolloverTimeMinutes": 0, "managedLedgerMaxEntries
 
 def cluster(folder, bookies=3, **broker_conf):
     return Cluster(BUILD, folder, bookies=bookies, bookie_conf=CONF, broker_conf={**ROLL, **broker_conf})
-
-
-def produce(c, folder, topic, count=1500):
-    log = os.path.join(folder, f"{topic}.log")
-    c.run("verify", "produce", TOPIC + topic, "--count", str(count), "--rate", "1000", "--log", log)
-    return log
-
-
-def consume(c, topic, log):
-    v = verdict(c.run("verify", "consume", TOPIC + topic, "--log", log).stdout)
-    assert v["lost"] == v["duplicated"] == v["reordered"] == 0 and v["checked"] > 0, v
 
 
 def wipe(bookie):
