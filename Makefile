@@ -215,7 +215,7 @@ sim: $(BUILD)/sim $(BUILD)/sim-topic
 exhaust: $(BUILD)/exhaust
 	@$(BUILD)/exhaust
 mutants: deps-test
-	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/sim $(BUILD)/sim-topic $(BUILD)/exhaust $(filter $(BUILD)/unit/ledger/% $(BUILD)/unit/bookie/% $(BUILD)/unit/broker/managed_ledger/%,$(UNIT))
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/sim $(BUILD)/sim-topic $(BUILD)/exhaust $(filter $(BUILD)/unit/common/rocks_writer_test $(BUILD)/unit/ledger/% $(BUILD)/unit/bookie/% $(BUILD)/unit/broker/managed_ledger/%,$(UNIT))
 	@python3 tests/mutants/run.py --build $(BUILD) --jobs $(JOBS)
 
 interop: deps-test

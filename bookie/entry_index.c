@@ -42,9 +42,7 @@ static void make_options(struct entry_index *ix)
                                                   rocksdb_filterpolicy_create_bloom_full(10));
     rocksdb_options_set_block_based_table_factory(ix->options, ix->table);
     ix->read = rocksdb_readoptions_create();
-    ix->write = rocksdb_writeoptions_create();
-    rocksdb_writeoptions_set_sync(ix->write, 1);
-    ix->quick = rocksdb_writeoptions_create();
+    rocks_writer_init(&ix->write);
     ix->batch = rocksdb_writebatch_create();
 }
 
@@ -67,16 +65,25 @@ static enum err get(struct entry_index *ix, const uint8_t *key, size_t len, char
     return entry_index_failed("get", why);
 }
 
+enum err entry_index_put_one(struct entry_index *ix, const uint8_t *key, size_t len,
+                             struct view value)
+{
+    rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+    rocksdb_writebatch_put(batch, (const char *)key, len, (const char *)value.base, value.len);
+    char *why = rocks_writer_write(&ix->write, batch, true);
+    rocksdb_writebatch_destroy(batch);
+    return entry_index_failed("put", why);
+}
+
 static enum err check_version(struct entry_index *ix)
 {
     uint8_t bytes[4];
-    char *value, *why = NULL;
+    char *value;
     size_t len;
     TRY(get(ix, (const uint8_t *)"v", 1, &value, &len));
     if (!value) {
         put_u32(bytes, VERSION << 16 | OLDEST_READER);
-        rocksdb_put(ix->db, ix->write, "v", 1, (const char *)bytes, sizeof bytes, &why);
-        return entry_index_failed("put", why);
+        return entry_index_put_one(ix, (const uint8_t *)"v", 1, view_of(bytes, sizeof bytes));
     }
     const bool fine = len == 4 && (get_u32((uint8_t *)value) & 0xffff) <= VERSION;
     rocksdb_free(value);
@@ -90,7 +97,7 @@ enum err entry_index_open(struct entry_index **out, const char *dir)
     *out = ix;
     make_options(ix);
     make_lock(ix);
-    ix->db = rocksdb_open(ix->options, dir, &why);
+    ix->db = ix->write.db = rocksdb_open(ix->options, dir, &why);
     enum err err = entry_index_failed("open", why);
     if (!err)
         err = check_version(ix);
@@ -111,8 +118,7 @@ void entry_index_close(struct entry_index **index)
         rocksdb_close(ix->db);
     rocksdb_writebatch_destroy(ix->batch);
     pthread_mutex_destroy(&ix->lock);
-    rocksdb_writeoptions_destroy(ix->write);
-    rocksdb_writeoptions_destroy(ix->quick);
+    rocks_writer_end(&ix->write);
     rocksdb_readoptions_destroy(ix->read);
     rocksdb_options_destroy(ix->options);
     rocksdb_block_based_options_destroy(ix->table);
@@ -310,10 +316,9 @@ void entry_index_put_row(struct entry_index *ix, const struct ledger_row *row)
 
 enum err entry_index_commit(struct entry_index *ix)
 {
-    char *why = NULL;
     begin(ix);
     close_block(ix);
-    rocksdb_write(ix->db, ix->write, ix->batch, &why);
+    char *why = rocks_writer_write(&ix->write, ix->batch, true);
     rocksdb_writebatch_clear(ix->batch);
     pthread_mutex_unlock(&ix->lock);
     return entry_index_failed("write", why);

@@ -101,8 +101,7 @@ enum err entry_index_ledgers(struct entry_index *ix, enum err (*each)(void *ctx,
 
 static enum err write_out(struct entry_index *ix, rocksdb_writebatch_t *batch, bool durable)
 {
-    char *why = NULL;
-    rocksdb_write(ix->db, durable ? ix->write : ix->quick, batch, &why);
+    char *why = rocks_writer_write(&ix->write, batch, durable);
     rocksdb_writebatch_clear(batch);
     return entry_index_failed("delete", why);
 }
@@ -151,11 +150,8 @@ enum err entry_index_note(struct entry_index *ix, enum entry_index_kind kind, ui
                           struct view value)
 {
     uint8_t key[ROW_KEY];
-    char *why = NULL;
     note_key(key, kind, id);
-    rocksdb_put(ix->db, ix->write, (const char *)key, sizeof key, (const char *)value.base,
-                value.len, &why);
-    return entry_index_failed("put", why);
+    return entry_index_put_one(ix, key, sizeof key, value);
 }
 
 enum err entry_index_noted(struct entry_index *ix, enum entry_index_kind kind, uint64_t id,
@@ -178,10 +174,12 @@ enum err entry_index_noted(struct entry_index *ix, enum entry_index_kind kind, u
 enum err entry_index_unnote(struct entry_index *ix, enum entry_index_kind kind, uint64_t id)
 {
     uint8_t key[ROW_KEY];
-    char *why = NULL;
+    rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
     note_key(key, kind, id);
-    rocksdb_delete(ix->db, ix->write, (const char *)key, sizeof key, &why);
-    return entry_index_failed("delete", why);
+    rocksdb_writebatch_delete(batch, (const char *)key, sizeof key);
+    const enum err err = write_out(ix, batch, true);
+    rocksdb_writebatch_destroy(batch);
+    return err;
 }
 
 enum err entry_index_notes(struct entry_index *ix, enum entry_index_kind kind,

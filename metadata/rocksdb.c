@@ -3,12 +3,12 @@
  * Layout of `dir`: LOCK is ours, db/ is RocksDB's.  In it "k" + key is a key of the store and
  * "m" the record with the last revision. */
 #include <libgen.h>
-#include <rocksdb/c.h>
 #include <string.h>
 
 #include "common/disk.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/rocks_writer.h"
 #include "metadata/rocks_value.h"
 #include "metadata/shelf.h"
 
@@ -25,7 +25,7 @@ struct rocks {
     rocksdb_t *db;
     rocksdb_options_t *options;
     rocksdb_readoptions_t *read;
-    rocksdb_writeoptions_t *write;
+    struct rocks_writer write;
 };
 
 static struct rocks *rocks_of(struct shelf *s)
@@ -186,14 +186,13 @@ static enum err check_space(struct rocks *r, const struct key_map *changes)
 static enum err commit(struct shelf *s, const struct key_map *changes, uint64_t revision)
 {
     struct rocks *r = rocks_of(s);
-    char *wrong = NULL;
 
     TRY(check_space(r, changes));
     rocksdb_writebatch_t *b = rocksdb_writebatch_create();
     for (size_t i = 0; i < changes->n; i++)
         batch_change(b, changes->at[i]);
     batch_put(b, revision_key, &(struct rocks_header){.revision = revision}, (struct slice){0});
-    rocksdb_write(r->db, r->write, b, &wrong);
+    char *wrong = rocks_writer_write(&r->write, b, true);
     rocksdb_writebatch_destroy(b);
     return wrong ? failed(r, "metadata.write_failed", wrong) : ERR_OK;
 }
@@ -208,8 +207,7 @@ static void close_rocks(struct shelf *s)
         rocksdb_options_destroy(r->options);
     if (r->read)
         rocksdb_readoptions_destroy(r->read);
-    if (r->write)
-        rocksdb_writeoptions_destroy(r->write);
+    rocks_writer_end(&r->write);
     if (r->lock >= 0)
         disk_unlock(&r->lock);
     mem_free(r->dir);
@@ -231,8 +229,6 @@ static void choose_options(struct rocks *r)
     rocksdb_options_set_max_open_files(r->options, 128);
     r->read = rocksdb_readoptions_create();
     rocksdb_readoptions_set_verify_checksums(r->read, 1);
-    r->write = rocksdb_writeoptions_create();
-    rocksdb_writeoptions_set_sync(r->write, 1);
 }
 
 static enum err load_revision(struct rocks *r)
@@ -283,7 +279,7 @@ static enum err open_db(struct rocks *r)
     char *wrong = NULL, *path = mem_format("%s/db", r->dir);
 
     choose_options(r);
-    r->db = rocksdb_open(r->options, path, &wrong);
+    r->db = r->write.db = rocksdb_open(r->options, path, &wrong);
     mem_free(path);
     if (wrong)
         return failed(r, "metadata.open_failed", wrong);
@@ -307,6 +303,7 @@ enum err meta_rocks_open(struct metadata **out, const char *dir)
     r->shelf.ops = &ops;
     r->dir = mem_string(dir);
     r->lock = -1;
+    rocks_writer_init(&r->write);
     enum err e = open_rocks(r);
     if (e) {
         close_rocks(&r->shelf);

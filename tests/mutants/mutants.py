@@ -507,6 +507,11 @@ MUTANTS = [
     ("catching up is never held", "bookie/governor.c",
      "    return s->now_us > (half_more > slack ? half_more : slack);",
      "    return s->now_us > 1000 * (half_more > slack ? half_more : slack);"),
+    # ---- what is stored through RocksDB
+    ("a write follows one that failed in the same log", "common/rocks_writer.c",
+     "    if (w->is_doubtful)\n", "    if (!w)\n"),
+    ("a new log that is not begun when nothing is in memory", "common/rocks_writer.c",
+     "    rocksdb_delete(w->db, w->unlogged, nothing, 1, &why);", "    (void)nothing;"),
 ]
 
 # Stories of the topic's simulation that are too rare for the seeds of a mutant.

@@ -120,12 +120,12 @@ class Bench:
                             ("tests", "broker", "client", "bookie")]], self.unit_libs)
         return run([made])
 
-    def by_bookie(self, mutant, sick, folder):
-        """By the tests that BOOKIE_TESTS names for its file; else by the file's own."""
-        core = pathlib.Path(mutant[1]).stem
-        for test in BOOKIE_TESTS.get(core, [core]):
+    def by_its_tests(self, mutant, sick, folder):
+        """By those that BOOKIE_TESTS names for its file; else by the file's own."""
+        file = pathlib.Path(mutant[1])
+        for test in BOOKIE_TESTS.get(file.stem, [file.stem]):
             made = self.link(str(folder / test),
-                             [sick, str(self.build / f"tests/unit/bookie/{test}_test.o"),
+                             [sick, str(self.build / f"tests/unit/{file.parent}/{test}_test.o"),
                               str(self.build / "libtests.a"), str(self.build / "libbookie.a")],
                              [*self.libs, *self.check, *self.bookie_libs])
             found = run([made], BOOKIE_LIMIT_S, IN_MEMORY)
@@ -150,8 +150,8 @@ class Bench:
                 by_unit = "" if by_topic else self.by_broker(core, sick, folder)
                 how = f"topic: {by_topic}" if by_topic else f"unit: {by_unit}"
                 return bool(by_topic or by_unit), how if by_topic or by_unit else "SURVIVES"
-            if mutant[1].startswith("bookie/"):
-                by_unit = self.by_bookie(mutant, sick, folder)
+            if mutant[1].startswith(("bookie/", "common/")):
+                by_unit = self.by_its_tests(mutant, sick, folder)
                 return bool(by_unit), f"unit: {by_unit}" if by_unit else "SURVIVES"
             if mutant[0] in EXHAUSTED:
                 found = self.by_exhaust(sick, folder, EXHAUSTED[mutant[0]])
