@@ -54,8 +54,8 @@ struct bookie {
     struct corner corners[64]; /* one a loop */
     struct storage *storage;
     struct reads *reads;
-    struct times_seen syncs[JOURNALS_MAX]; /* as the read threads know: under their lock */
-    struct certificates *certificates;     /* NULL: none */
+    struct times_seen adds;            /* as the read threads know: under their lock */
+    struct certificates *certificates; /* NULL: none */
     struct handlers *handlers;
     struct listener *listener;
     struct disk_watch *watch;
@@ -163,7 +163,7 @@ static void journal_failed(void *ctx, enum err why)
     _exit(1);
 }
 
-/* The mean of the syncs since it was asked last: a quantile of a histogram is too coarse. */
+/* The mean since it was asked last: a quantile of a histogram is too coarse. */
 static uint64_t mean_since(const struct histogram *h, struct times_seen *seen)
 {
     struct histogram *readable = (struct histogram *)(uintptr_t)h;
@@ -176,24 +176,17 @@ static uint64_t mean_since(const struct histogram *h, struct times_seen *seen)
     return mean;
 }
 
-/* Of the journal that is the slowest now. */
-static uint64_t journal_us(void *ctx)
+static uint64_t add_us(void *ctx)
 {
     struct bookie *b = ctx;
-    uint64_t most = 0;
-    for (unsigned i = 0; i < b->storage->n_journals; i++) {
-        const struct journal_stats *j = journal_stats(b->storage->journals[i]);
-        const uint64_t us = mean_since(&j->sync_us, &b->syncs[i]);
-        most = us > most ? us : most;
-    }
-    return most;
+    return mean_since(&b->metrics.add_us, &b->adds);
 }
 
 static void govern_reads(struct bookie *b)
 {
     if (b->conf->catch_up_floor >= 0)
         reads_govern(b->reads, &(struct reads_duty){.floor = (uint64_t)b->conf->catch_up_floor,
-                                                    .journal_us = journal_us,
+                                                    .add_us = add_us,
                                                     .ctx = b});
 }
 

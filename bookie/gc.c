@@ -1,6 +1,8 @@
 #include "bookie/gc.h"
 
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bookie/gc_inside.h"
 #include "bookie/reads.h"
@@ -11,7 +13,8 @@ enum {
     FIRST_WAIT_US = 1000 * 1000,
     LOOK_US = 10 * 1000 * 1000,
     ASK_AGAIN_US = 1000 * 1000,
-    SHARE_STEP = 256 * 1024 /* bytes */
+    SHARE_STEP = 256 * 1024, /* bytes */
+    NICE = 10,
 };
 
 uint64_t gc_now_ms(void)
@@ -293,6 +296,8 @@ static void wait_for_round(struct gc *g)
 static void *gc_main(void *arg)
 {
     struct gc *g = arg;
+    /* Where there is not enough of the processor for all, others come first: this thread alone. */
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
     const uint64_t wait = wait_us(g);
     gc_round_recall(g);
     wait_until(g, loop_clock() + (wait < FIRST_WAIT_US ? wait : FIRST_WAIT_US), true);

@@ -256,12 +256,12 @@ static void run_job(struct reads *r, struct read_job *job)
 static void govern(struct reads *r, uint64_t now)
 {
     struct governor *g = &r->governor;
-    if (!r->duty.journal_us || now - r->felt_at < GOVERNOR_INTERVAL_US)
+    if (!r->duty.add_us || now - r->felt_at < GOVERNOR_INTERVAL_US)
         return;
     const struct governor_sample s = {
         .us = now - r->felt_at,
         .bytes = r->caught_up,
-        .journal_us = r->duty.journal_us(r->duty.ctx),
+        .add_us = r->duty.add_us(r->duty.ctx),
         .tail_us = r->tail_n ? r->tail_us / r->tail_n + 1 : 0,
     };
     governor_step(g, &s);

@@ -10,7 +10,7 @@
  * block and the next one.
  *
  * Memory:  a job is the caller's and stays put until done(), which takes the window.
- * Threads: submit and share from any; done() on job->home; journal_us() on a read thread or on one
+ * Threads: submit and share from any; done() on job->home; add_us() on a read thread or on one
  *          that shares, one at a time.
  * Limits:  the callers'; at most READ_WINDOWS windows are held, then threads wait.
  */
@@ -73,8 +73,8 @@ MUST_CHECK enum err reads_open(struct reads **out, struct loops *loops, unsigned
 /* What catching up must leave room for; NULL, as before the first call: nothing is held, and nobody
  * is asked any more when it returns. */
 struct reads_duty {
-    uint64_t floor;                    /* bytes a second that catching up gets in any case */
-    uint64_t (*journal_us)(void *ctx); /* of a sync, since it was asked last; 0: there was none */
+    uint64_t floor;                /* bytes a second that catching up gets in any case */
+    uint64_t (*add_us)(void *ctx); /* of an add, since it was asked last; 0: there was none */
     void *ctx;
 };
 void reads_govern(struct reads *r, const struct reads_duty *duty);

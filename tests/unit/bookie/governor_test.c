@@ -11,11 +11,11 @@ static void begin(void)
     governor_init(&g, &(struct governor_conf){.most = 4, .floor = 4 * MIB});
 }
 
-static void step(uint64_t bytes_s, uint64_t journal_us, uint64_t tail_us)
+static void step(uint64_t bytes_s, uint64_t add_us, uint64_t tail_us)
 {
     governor_step(&g, &(struct governor_sample){.us = GOVERNOR_INTERVAL_US,
                                                 .bytes = bytes_s / 10,
-                                                .journal_us = journal_us,
+                                                .add_us = add_us,
                                                 .tail_us = tail_us});
 }
 
@@ -108,7 +108,38 @@ START_TEST(blames_nobody_who_is_not_there)
     step(0, QUIET, 0);
     for (unsigned i = 0; i < 20; i++)
         step(0, 50 * QUIET, 0);
-    ck_assert_uint_eq(g.bytes_s, GOVERNOR_NO_LIMIT);
+    ck_assert(!g.is_braking);
+    for (unsigned i = 0; i < 6; i++)
+        step(g.bytes_s, 50 * QUIET, 0);
+    ck_assert_uint_eq(g.bytes_s, 4 * MIB << 6);
+}
+END_TEST
+
+/* Somebody writes: the first one doubles from the floor on, and so does the next one after a pause,
+ * but not after a moment. */
+START_TEST(begins_low)
+{
+    begin();
+    step(0, QUIET, 0);
+    ck_assert_uint_eq(g.bytes_s, 4 * MIB);
+    ck_assert_uint_eq(g.reads, 1);
+    step(4 * MIB, QUIET, 0);
+    step(8 * MIB, QUIET, 0);
+    ck_assert_uint_eq(g.bytes_s, 16 * MIB);
+    step(1 * MIB, QUIET, 0); /* it was not used */
+    ck_assert_uint_eq(g.bytes_s, 16 * MIB);
+    for (unsigned i = 0; i < GOVERNOR_LEFT - 1; i++)
+        step(0, QUIET, 0);
+    ck_assert_uint_eq(g.bytes_s, 16 * MIB);
+    step(0, QUIET, 0);
+    ck_assert_uint_eq(g.bytes_s, 4 * MIB);
+    step(4 * MIB, QUIET, 0);
+    ck_assert_uint_eq(g.bytes_s, 8 * MIB);
+    for (unsigned i = 0; i < 4; i++)
+        step(8 * MIB, 50 * QUIET, 0);
+    ck_assert_uint_eq(g.bytes_s, 4 * MIB);
+    for (unsigned i = 0; i < 20; i++)
+        step(0, QUIET, 0);
 }
 END_TEST
 
@@ -133,6 +164,7 @@ int main(void)
                                     SUITE_CASE(the_floor_is_his),
                                     SUITE_CASE(tail_reads_count_as_much),
                                     SUITE_CASE(nobody_writes),
+                                    SUITE_CASE(begins_low),
                                     SUITE_CASE(blames_nobody_who_is_not_there),
                                     SUITE_CASE(a_device_that_stays_slow_is_what_it_is),
                                     {0}});
