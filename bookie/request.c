@@ -43,7 +43,7 @@ struct request *request_new(struct session *s, const struct bookie_request *head
     s->requests++;
     r->head = *head;
     r->head.body = (struct view){0}; /* the frame does not live as long */
-    r->began = loop_clock();
+    r->began = loop_now(s->station->loop);
     list_init(&r->waiting);
     return r;
 }
