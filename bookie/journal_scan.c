@@ -1,5 +1,7 @@
 #include "bookie/journal_scan.h"
 
+#include <string.h>
+
 #include "bookie/bytes.h"
 #include "bookie/journal_walk.h"
 #include "common/log.h"
@@ -58,6 +60,14 @@ static void note_record(struct tail *t, const struct scan *s, const uint8_t *p)
         t->old = true;
 }
 
+/* Most of what is behind the last record, in a file made ahead of its use: looked at in large
+ * steps.
+ */
+static bool is_zero(const uint8_t *p, uint64_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
 static enum err note_block(struct tail *t, struct scan *s, uint64_t at)
 {
     const uint64_t left = s->window.size - at;
@@ -67,6 +77,8 @@ static enum err note_block(struct tail *t, struct scan *s, uint64_t at)
     TRY(file_window_look(&s->window, at, n, &p));
     if (p && n >= JOURNAL_RECORD)
         note_record(t, s, p);
+    if (p && is_zero(p, n))
+        return ERR_OK;
     for (uint64_t i = p ? n : 0; i > 0; i--) {
         if (p[i - 1]) {
             t->ends = at + i;
