@@ -170,7 +170,8 @@ enum err compaction_run(const struct compaction *c, uint64_t log, const struct l
     const enum err err = take_all(&j, usage, live);
     if (err) { /* what was appended since the last flush is named by nobody */
         log_writer_abandon(j.to);
-        log_writer_settle(j.to);
+        if (!entry_index_is_doubtful(c->index)) /* or by a batch that a start finds again */
+            log_writer_settle(j.to);
     }
     slab_drop(&j.window);
     mem_free(j.moves);

@@ -339,3 +339,8 @@ void entry_index_discard(struct entry_index *ix)
     rocksdb_writebatch_clear(ix->batch);
     pthread_mutex_unlock(&ix->lock);
 }
+
+bool entry_index_is_doubtful(struct entry_index *ix)
+{
+    return rocks_writer_is_doubtful(&ix->write);
+}

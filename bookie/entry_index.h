@@ -64,6 +64,9 @@ MUST_CHECK enum err entry_index_move(struct entry_index *ix, int64_t ledger, int
 void entry_index_put_row(struct entry_index *ix, const struct ledger_row *row);
 MUST_CHECK enum err entry_index_commit(struct entry_index *ix); /* durable; the batch is gone */
 void entry_index_discard(struct entry_index *ix);
+/* A write has failed, and whether it was done only the next start would know: what it names must
+ * stay where it is.  Until another one goes well. */
+bool entry_index_is_doubtful(struct entry_index *ix);
 
 /* A ledger's blocks go, then its row, durably.  Nobody adds to it any more. */
 MUST_CHECK enum err entry_index_forget(struct entry_index *ix, int64_t ledger);

@@ -47,3 +47,11 @@ char *rocks_writer_write(struct rocks_writer *w, rocksdb_writebatch_t *batch, bo
     pthread_mutex_unlock(&w->lock);
     return why;
 }
+
+bool rocks_writer_is_doubtful(struct rocks_writer *w)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool is = w->is_doubtful;
+    pthread_mutex_unlock(&w->lock);
+    return is;
+}

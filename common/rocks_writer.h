@@ -32,5 +32,8 @@ void rocks_writer_end(struct rocks_writer *w);
 /* NULL, or why it is not certain to be there: RocksDB's words, the caller's to rocksdb_free().
  * synced: it is on the disk before this returns. */
 char *rocks_writer_write(struct rocks_writer *w, rocksdb_writebatch_t *batch, bool synced);
+/* The last write has failed: a start that came now might find it done.  Once another write has
+ * gone well it never will. */
+bool rocks_writer_is_doubtful(struct rocks_writer *w);
 
 #endif

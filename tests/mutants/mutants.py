@@ -508,6 +508,8 @@ MUTANTS = [
      "    return s->now_us > (half_more > slack ? half_more : slack);",
      "    return s->now_us > 1000 * (half_more > slack ? half_more : slack);"),
     # ---- what is stored through RocksDB
+    ("what a failed move may have named goes", "bookie/compaction.c",
+     "        if (!entry_index_is_doubtful(c->index)) ", "        if (j.n == 0 || j.n > 0) "),
     ("a write follows one that failed in the same log", "common/rocks_writer.c",
      "    if (w->is_doubtful)\n", "    if (!w)\n"),
     ("a new log that is not begun when nothing is in memory", "common/rocks_writer.c",
