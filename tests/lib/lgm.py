@@ -14,6 +14,9 @@ import traceback
 
 SLOW = int(os.environ.get("LGM_TEST_SLOW", "1"))
 
+# A shell without a terminal has what it starts in the background ignore Ctrl-C, and all below that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def free_port():
     with socket.socket() as s:
