@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from measure import HERE, MIB, Unavailable, Watch, ended, perf, stat, wait_line
-from lgm import free_port, wait_until
+from lgm import stable_port, wait_until
 
 
 def cpu(pid):
@@ -40,7 +40,7 @@ class Server:
     """A peer's server process, with a log and a port of its own."""
 
     def __init__(self, build, root):
-        self.build, self.port = os.path.abspath(build), free_port()
+        self.build, self.port = os.path.abspath(build), stable_port()
         self.folder = os.path.join(root, type(self).__name__.lower())
         os.makedirs(self.folder)
         self.process = None
@@ -147,7 +147,7 @@ class Kafka(Server):
         self.env = {**os.environ, "CLASSPATH": os.path.join(folder, "*")}
         conf, data = os.path.join(self.folder, "conf"), os.path.join(self.folder, "data")
         with open(conf, "w") as f:
-            f.write(PROPERTIES.format(port=self.port, control=free_port(), data=data))
+            f.write(PROPERTIES.format(port=self.port, control=stable_port(), data=data))
         subprocess.run([self.java, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c",
                         conf], env=self.env, check=True, capture_output=True, timeout=120)
         try:
@@ -215,7 +215,7 @@ class Pulsar(Server):
     def __enter__(self):
         java = must_have("java", "apt-get install default-jre-headless")
         folder = jars(self.build, "pulsar", ("org.apache.pulsar", "pulsar-broker", PULSAR))
-        conf, self.web = os.path.join(self.folder, "conf"), free_port()
+        conf, self.web = os.path.join(self.folder, "conf"), stable_port()
         self.url = f"pulsar://127.0.0.1:{self.port}"
         with open(conf, "w") as f:
             f.write(PULSAR_CONF.format(port=self.port, web=self.web))

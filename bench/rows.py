@@ -146,7 +146,7 @@ def certificate(root):
 def tls(o, root):
     """batched-2 over TLS between clients and broker"""
     key, cert = certificate(root)
-    port = peers.free_port()
+    port = peers.stable_port()
     conf = {"brokerServicePortTls": port, "tlsCertificateFilePath": cert, "tlsKeyFilePath": key,
             "tlsTrustCertsFilePath": cert}
     words = ["--trust-cert-file", cert]

@@ -33,7 +33,7 @@ class Secure(lgm.Standalone):
         super().__init__(BUILD, folder, args=args)
         self.ca = certs.Authority(folder)
         self.cert, self.key = self.ca.issue(own)
-        self.tls_port, self.tls_web_port = lgm.free_port(), lgm.free_port()
+        self.tls_port, self.tls_web_port = lgm.stable_port(), lgm.stable_port()
         self.plain_url, self.url = self.url, f"pulsar+ssl://localhost:{self.tls_port}"
         self.web_url = f"https://localhost:{self.tls_web_port}"
         self.args += ["--tls-port", str(self.tls_port), "--tls-web-port", str(self.tls_web_port),

@@ -147,9 +147,9 @@ OF_BOOKIES = {"bookkeeper-java"}  # finds bookies by their metadata in etcd, and
 class Tls:
     """TLS ports of one server, what it must be told, and what its clients must."""
 
-    def __init__(self, authority, name, port=lgm.free_port):
+    def __init__(self, authority, name):
         cert, key = authority.issue(name)
-        own, web = port(), port()
+        own, web = lgm.stable_port(), lgm.stable_port()
         self.conf = {"brokerServicePortTls": own, "webServicePortTls": web, "tlsCertificateFilePath": cert,
                      "tlsKeyFilePath": key}
         self.words = [f"--tls-url=pulsar+ssl://127.0.0.1:{own}", f"--tls-web-url=https://127.0.0.1:{web}",
@@ -245,7 +245,7 @@ class OneCluster:
                                            bookie_conf=bookies_tls(self.certificates))
         authority = certs.Authority(folder)
         for broker in self.cluster.brokers:
-            broker.tls = Tls(authority, broker.name, lgm_cluster.stable_port)
+            broker.tls = Tls(authority, broker.name)
             broker.conf.update(broker.tls.conf)
         self.first = self.cluster.brokers[0]
         self.tls = self.first.tls

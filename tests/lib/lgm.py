@@ -1,6 +1,8 @@
 """lgm.py - starting, killing and stopping `lgm standalone` from a test, and counting what passed."""
 import argparse
+import itertools
 import os
+import random
 import re
 import select
 import shutil
@@ -17,11 +19,24 @@ SLOW = int(os.environ.get("LGM_TEST_SLOW", "1"))
 # A shell without a terminal has what it starts in the background ignore Ctrl-C, and all below that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_ports = set()
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+
+def stable_port():
+    """Below the kernel's ephemeral range: no outgoing connection takes it while its owner is dead.
+    Tests that run at the same time look in different places first."""
+    own = 12000 + os.getpid() % 80 * 250
+    for tried in itertools.count():
+        port = random.randrange(own, own + 250) if tried < 500 else random.randrange(12000, 32000)
+        if port in _ports:
+            continue
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _ports.add(port)
+        return port
 
 
 def wait_until(condition, seconds, what):
@@ -40,7 +55,7 @@ class Standalone:
     def __init__(self, build, folder, bookies=1, args=()):
         self.lgm = os.path.join(build, "lgm")
         self.folder, self.data = folder, os.path.join(folder, "data")
-        self.port, self.web_port = free_port(), free_port()
+        self.port, self.web_port = stable_port(), stable_port()
         self.url = f"pulsar://127.0.0.1:{self.port}"
         self.bookies, self.args = bookies, list(args)
         self.process, self.lives, self.ready_s = None, 0, 0.0

@@ -10,37 +10,17 @@ file is written at every start from its `conf`, so a test may change that in bet
 Whatever is still running when the test ends is killed.
 """
 import atexit
-import itertools
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
 
-from lgm import SLOW, wait_until
+from lgm import SLOW, stable_port, wait_until
 
 ETCD = "/usr/bin/etcd"
-_ports, _running = set(), set()
-
-
-def stable_port():
-    """Below the kernel's ephemeral range: no outgoing connection takes it while its owner is dead.
-    Tests that run at the same time look in different places first."""
-    own = 12000 + os.getpid() % 80 * 250
-    for tried in itertools.count():
-        port = random.randrange(own, own + 250) if tried < 500 else random.randrange(12000, 32000)
-        if port in _ports:
-            continue
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        _ports.add(port)
-        return port
+_running = set()
 
 
 def http(url, method="GET", body=None, timeout=5):
