@@ -36,7 +36,7 @@ MUTANTS = [
     ("the mark before the entry log is synced", "bookie/log_writer.c",
      "    TRY(w->disk->ops->sync(w->file));\n", ""),
     ("the mark before the index is synced", "bookie/entry_index.c",
-     "rocksdb_writeoptions_set_sync(ix->write, 1);", "rocksdb_writeoptions_set_sync(ix->write, 0);"),
+     "rocks_writer_write(&ix->write, ix->batch, true);", "rocks_writer_write(&ix->write, ix->batch, false);"),
     ("a journal file's name is not synced", "bookie/journal_file.c",
      "    TRY(err);\n    return ops->sync_dir(f->disk, f->dir);", "    return err;"),
     ("an entry log's name is not synced", "bookie/log_writer.c",
