@@ -138,8 +138,14 @@ START_TEST(begins_low)
     for (unsigned i = 0; i < 4; i++)
         step(8 * MIB, 50 * QUIET, 0);
     ck_assert_uint_eq(g.bytes_s, 4 * MIB);
+    while (g.is_braking) /* who was too fast once grows by tenths */
+        step(4 * MIB, QUIET, 0);
+    ck_assert_uint_gt(g.bytes_s, 4 * MIB);
+    ck_assert_uint_lt(g.bytes_s, 8 * MIB);
     for (unsigned i = 0; i < 20; i++)
         step(0, QUIET, 0);
+    step(4 * MIB, QUIET, 0); /* and whoever comes after a pause doubles again */
+    ck_assert_uint_eq(g.bytes_s, 8 * MIB);
 }
 END_TEST
 

@@ -87,6 +87,15 @@ static void restart(bool crash)
     set_up();
 }
 
+/* Of four ledgers in each log one is left. */
+static void begin_with_garbage(void)
+{
+    begin(4);
+    restart(false);
+    for (int64_t l = 0; l < 3; l++)
+        delete (l);
+}
+
 struct listing {
     uint64_t logs, bytes;
 };
@@ -205,10 +214,7 @@ START_TEST(a_crash_at_any_step_of_a_compaction)
     bool touched = true;
     unsigned after = (unsigned)_i;
     for (; touched && after < STEPS_MAX; after += 8) {
-        begin(4);
-        restart(false);
-        for (int64_t l = 0; l < 3; l++)
-            delete (l);
+        begin_with_garbage();
         const unsigned before = fake_disk_calls(store->disk, FAKE_ANY);
         fake_disk_fail(store->disk, FAKE_ANY, after, 1000000);
         const enum err err = reclaim_run(&reclaim, 0.9, 0);
@@ -236,10 +242,7 @@ START_TEST(a_single_failure_at_any_step_loses_nothing)
 {
     bool touched = true;
     for (unsigned after = (unsigned)_i; touched; after += 8) {
-        begin(4);
-        restart(false);
-        for (int64_t l = 0; l < 3; l++)
-            delete (l);
+        begin_with_garbage();
         const unsigned before = fake_disk_calls(store->disk, FAKE_ANY);
         fake_disk_fail(store->disk, FAKE_ANY, after, 1);
         const enum err err = reclaim_run(&reclaim, 0.9, 0);
@@ -258,10 +261,7 @@ END_TEST
 
 START_TEST(a_record_that_is_damaged_stays_an_error_and_stops_nothing)
 {
-    begin(4);
-    restart(false);
-    for (int64_t l = 0; l < 3; l++)
-        delete (l);
+    begin_with_garbage();
     struct entry_place at;
     ck_assert_int_eq(entry_index_find(reclaim.index, 3, 5, &at), ERR_OK);
     char *path = entry_log_path("ledgers", at.log);
@@ -292,10 +292,7 @@ END_TEST
 /* The index says that entries could not be moved, and finds after a start that they were. */
 START_TEST(a_move_that_failed_may_have_been_done)
 {
-    begin(4);
-    restart(false);
-    for (int64_t l = 0; l < 3; l++)
-        delete (l);
+    begin_with_garbage();
     sync_errno = EIO;
     for (unsigned i = 0; i < 3; i++)
         ck_assert_int_eq(reclaim_run(&reclaim, 0.9, 0), ERR_OK);
@@ -315,10 +312,7 @@ END_TEST
 /* RocksDB goes on by itself once there is space, and what was not moved does not stay. */
 START_TEST(a_move_that_failed_and_is_done_again)
 {
-    begin(4);
-    restart(false);
-    for (int64_t l = 0; l < 3; l++)
-        delete (l);
+    begin_with_garbage();
     sync_errno = ENOSPC;
     ck_assert_int_eq(reclaim_run(&reclaim, 0.9, 0), ERR_OK);
     ck_assert_int_gt(metric_get(&stats.failures), 0);
@@ -408,10 +402,7 @@ START_TEST(who_reads_a_log_while_it_goes_finds_the_entry)
     (void)_i;
     static struct reader readers[ENTRIES];
     struct reads *reads;
-    begin(4);
-    restart(false);
-    for (int64_t l = 0; l < 3; l++)
-        delete (l);
+    begin_with_garbage();
     ck_assert_int_eq(reads_open(&reads, &store->loops, 2, 4096), ERR_OK);
     for (int64_t e = 0; e < ENTRIES; e++) {
         struct reader *r = &readers[e];
